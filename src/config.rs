@@ -114,6 +114,10 @@ pub struct PreflightWaiver {
     pub path: Option<String>,
     /// Fingerprint of the finding.
     pub fingerprint: Option<String>,
+    /// Fingerprint of a cause.
+    pub cause: Option<String>,
+    /// Fingerprints of the cause's findings that are accepted.
+    pub members: Vec<String>,
     /// Justification; never empty.
     pub reason: String,
     /// Person or team responsible for the waiver.

@@ -1,6 +1,7 @@
 //! Everything that the user sees: renderers of events, and reports at the end. The only room that prints. Data (plan,
 //! findings, JSON) goes to standard output, progress and errors to standard error.
 
+pub mod cause_text;
 pub mod check;
 pub mod conversion_text;
 pub mod decided_text;
@@ -21,6 +22,7 @@ pub mod serve_text;
 pub mod storage_text;
 pub mod table;
 pub mod theme;
+pub mod witness_excerpt;
 pub mod words;
 
 #[cfg(test)]

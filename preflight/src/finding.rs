@@ -143,6 +143,12 @@ pub struct Finding {
     /// An object that was valid before and is not after. Shared by all copies of the finding, as it may be large.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Arc<Value>>,
+    /// What the new definition does to the witness, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offence: Option<Offence>,
+    /// For an unknown: what blocked the proof, as one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<String>,
     /// How many stored objects are affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_objects: Option<LiveObjects>,
@@ -172,6 +178,19 @@ pub struct Finding {
     /// Digest of what the finding depends on beyond the old and new value, such as both whole subschemas.
     #[serde(skip)]
     pub(crate) content: Option<[u8; 32]>,
+    /// Digest of what the finding shares with others of one reason besides its values, such as both subschemas of a
+    /// field; unlike `content`, it says nothing about the place.
+    #[serde(skip)]
+    pub(crate) reason: Option<[u8; 32]>,
+}
+
+/// What happens to a witness.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Offence {
+    /// The value concerned, as a JSON pointer into the witness; a missing value is named too.
+    pub pointer: String,
+    /// The server's error, or a description of the damage.
+    pub message: String,
 }
 
 /// A reference to another finding about the same object.
@@ -235,6 +254,13 @@ impl Finding {
     #[must_use]
     pub fn bound_to(mut self, content: &Value) -> Self {
         self.content = Some(Sha256::digest(in_order(content)).into());
+        self
+    }
+
+    /// Names what the finding shares with others of one reason, such as both schemas of a field.
+    #[must_use]
+    pub(crate) fn shares(mut self, reason: &Value) -> Self {
+        self.reason = Some(Sha256::digest(in_order(reason)).into());
         self
     }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bookkeeping;
+pub mod cause;
 pub mod conversion;
 pub mod duration;
 pub mod experiment;
@@ -32,6 +33,7 @@ pub mod waiver;
 
 pub use pushback_crd::words;
 
+pub use cause::{Cause, causes};
 pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};
 pub use finding::{Finding, Severity, Verdict};
 pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};

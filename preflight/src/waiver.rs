@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cause;
 use crate::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
 use crate::glob::matches;
 use crate::object::ObjectRef;
@@ -27,6 +28,10 @@ pub struct Waiver {
     pub path: Option<String>,
     /// Fingerprint of one finding.
     pub fingerprint: Option<String>,
+    /// Fingerprint of a cause, whose findings are covered as far as `members` lists them.
+    pub cause: Option<String>,
+    /// Fingerprints of the findings of the cause.
+    pub members: Vec<String>,
     /// Why the finding is acceptable.
     pub reason: String,
     /// Who is responsible for the waiver.
@@ -100,6 +105,9 @@ impl Waiver {
             && within(&self.path, finding.path.as_deref().unwrap_or_default())
             && self.fingerprint.as_deref().is_none_or(|fingerprint| fingerprint == finding.fingerprint)
             && self.object.as_deref().is_none_or(|pattern| matches_object(pattern, &finding.object))
+            && self.cause.as_deref().is_none_or(|cause| {
+                self.members.contains(&finding.fingerprint) && cause == cause::fingerprint(finding)
+            })
             // A waiver with neither rule nor fingerprint would waive everything.
             && (self.rule.is_some() || self.fingerprint.is_some())
     }
@@ -114,8 +122,8 @@ impl Waiver {
     /// Whether another waiver accepts everything that this one does, for at least as long.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         let alike = |waiver: &Self| {
-            let Self { rule, check, object, path, fingerprint, .. } = waiver.clone();
-            (rule, check, object, path, fingerprint)
+            let Self { rule, check, object, path, fingerprint, cause, members, .. } = waiver.clone();
+            (rule, check, object, path, fingerprint, cause, members)
         };
         // Dates compare as strings.
         let ends_no_later = match (&self.expires, &other.expires) {
@@ -141,7 +149,7 @@ impl Waiver {
 
     /// Name for messages: what it waives.
     pub(crate) fn title(&self) -> String {
-        let parts = [&self.rule, &self.check, &self.object, &self.path, &self.fingerprint];
+        let parts = [&self.rule, &self.check, &self.object, &self.path, &self.fingerprint, &self.cause];
         parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
@@ -173,13 +181,39 @@ pub(crate) fn apply(
                 }
             }
         }
-        remarks.extend(remark(waiver, standing, used, judged));
+        let new = match standing {
+            Standing::Valid => new_members(waiver, findings),
+            Standing::Expired | Standing::NoDate => None,
+        };
+        remarks.extend(remark(waiver, standing, used || new.is_some(), judged));
+        remarks.extend(new.map(|(new, all)| {
+            let are = if new == 1 { "1 is" } else { &format!("{new} are") };
+            let message =
+                format!("lists {} of the {all} findings of its cause: {are} new since and not covered", all - new);
+            about(
+                waiver,
+                "newMembers",
+                message,
+                "review what is new, and replace the entry by the one that --verbose prints",
+            )
+        }));
         remarks.extend(grown.map(|(most, now)| {
             let message = format!("was given for {most} affected objects, and there are {now}: it does not cover them");
             about(waiver, "affected", message, "review the finding, and accept it with the new number")
         }));
     }
     remarks
+}
+
+/// Number of findings of the waiver's cause that it does not list, and of all; `None` if it lists them all.
+fn new_members(waiver: &Waiver, findings: &[Finding]) -> Option<(usize, usize)> {
+    let fingerprint = waiver.cause.as_deref()?;
+    let of_cause = || {
+        let of_rule = |finding: &&Finding| waiver.rule.as_deref().is_none_or(|rule| rule == finding.rule);
+        findings.iter().filter(of_rule).filter(|finding| cause::fingerprint(finding) == fingerprint)
+    };
+    let new = of_cause().filter(|finding| !waiver.members.contains(&finding.fingerprint)).count();
+    (new > 0).then(|| (new, of_cause().count()))
 }
 
 /// Number of objects affected by each finding when it was waived, by fingerprint.
@@ -293,6 +327,34 @@ mod tests {
             assert!(!matches_object(pattern, &web), "{pattern}");
         }
         assert!(matches_object("Namespace shop", &object("Namespace", "", "", "shop")));
+    }
+
+    #[test]
+    fn a_cause_is_covered_as_far_as_its_members_are_listed() {
+        let of = |object: &str, index: usize| {
+            let mut finding = finding("enum").path(format!("spec.s{index}.mode"));
+            finding.object.name = object.into();
+            finding.reason = Some([7; 32]);
+            finding.fingerprint = finding.compute_fingerprint();
+            finding
+        };
+        let mut findings = vec![of("a.ex.com", 1), of("a.ex.com", 2), of("b.ex.com", 3)];
+        let cause = crate::cause::fingerprint(&findings[0]);
+        let members = findings[..2].iter().map(|finding| finding.fingerprint.clone()).collect();
+        let waiver = Waiver { cause: Some(cause), members, ..waiver("CRDUpgradeSafety") };
+        let told =
+            apply(std::slice::from_ref(&waiver), &Accepted::new(), "2026-06-01", &["CRDUpgradeSafety"], &mut findings);
+        assert_eq!(findings.iter().map(|finding| finding.waived.is_some()).collect::<Vec<_>>(), [true, true, false]);
+        let [told] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(
+            (told.check.as_str(), told.message.as_str()),
+            ("newMembers", "lists 2 of the 3 findings of its cause: 1 is new since and not covered",)
+        );
+        // A listed finding of another cause is none of it, and a waiver without any is unused.
+        let mut other = vec![of("a.ex.com", 1)];
+        other[0].reason = Some([8; 32]);
+        let told = apply(&[waiver], &Accepted::new(), "2026-06-01", &["CRDUpgradeSafety"], &mut other);
+        assert_eq!((other[0].waived.as_ref(), told[0].check.as_str()), (None, "unused"));
     }
 
     #[test]

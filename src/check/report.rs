@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::{Loosened, RuleOff};
-use pushback_preflight::{Finding, RunReport};
+use pushback_preflight::{Cause, Finding, RunReport};
 use serde::Serialize;
 
 use crate::event::{Counts, RuleLine, SCHEMA_VERSION};
@@ -27,6 +27,8 @@ pub struct CheckReport {
     pub rules: Vec<RuleLine>,
     /// Number of changes by operation.
     pub changes: Counts,
+    /// What the findings have in common: the worst first.
+    pub causes: Vec<Cause>,
     /// All findings, in output order.
     pub findings: Vec<Finding>,
     /// The policy that applied.
@@ -86,6 +88,7 @@ impl CheckReport {
             outcome,
             rules: Vec::new(),
             changes: Counts::default(),
+            causes: Vec::new(),
             findings: Vec::new(),
             policy: PolicyReport::default(),
             working_directory: PathBuf::new(),

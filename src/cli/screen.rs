@@ -10,6 +10,7 @@ use crate::environment::reason;
 use crate::event::Events;
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
+use crate::report::live::options::WIDTH;
 use crate::report::live::prompt;
 use crate::report::output::Output;
 use crate::report::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
@@ -104,10 +105,17 @@ fn start_as(
         verbose: global.verbose > 0,
         diff,
         size: None,
+        data_columns: data_is_terminal.then(columns),
     };
     let (events, receiver) = Events::channel();
     let reporter = Reporter::start(format, options, receiver, data, Box::new(io::stderr()), system_clock())?;
     Ok(Run::start(events, Box::new(Screen { reporter, format, yes: global.yes, document })))
+}
+
+/// Columns of the terminal, whichever stream leads to it.
+fn columns() -> u16 {
+    let size = console::Term::stdout().size_checked().or_else(|| console::Term::stderr().size_checked());
+    size.map_or(WIDTH, |(_, columns)| columns)
 }
 
 /// Runs a command within a run, and ends the run whatever the result.

@@ -3,6 +3,7 @@
 pub mod file;
 pub mod formats;
 pub mod github;
+mod grouped;
 pub mod json;
 pub mod junit;
 pub mod markdown;

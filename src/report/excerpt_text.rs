@@ -7,9 +7,6 @@ use crate::manifest::excerpt::Excerpt;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::Theme;
 
-/// Width of the lines in columns.
-const WIDTH: usize = 120;
-
 /// Blanks before the bar: the number of digits of the largest line number.
 #[must_use]
 pub fn margin(excerpt: &Excerpt) -> usize {
@@ -18,7 +15,7 @@ pub fn margin(excerpt: &Excerpt) -> usize {
 
 /// The numbered lines with `label` at the field. The label must be safe to print.
 #[must_use]
-pub fn excerpt_text(excerpt: &Excerpt, label: Option<&str>, severity: Severity, theme: Theme) -> String {
+pub fn excerpt_text(excerpt: &Excerpt, label: Option<&str>, severity: Severity, theme: Theme, width: u16) -> String {
     let mut source = String::new();
     let mut span = 0..0;
     for (index, line) in excerpt.lines.iter().enumerate() {
@@ -46,7 +43,7 @@ pub fn excerpt_text(excerpt: &Excerpt, label: Option<&str>, severity: Severity, 
     }
     let snippet = Snippet::source(source).line_start(excerpt.first_line as usize).fold(false).annotation(annotation);
     let renderer = if theme.color { Renderer::styled() } else { Renderer::plain() };
-    let lines = renderer.term_width(WIDTH).render(&[Group::with_level(level).element(snippet)]);
+    let lines = renderer.term_width(usize::from(width)).render(&[Group::with_level(level).element(snippet)]);
     lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -70,7 +67,7 @@ mod tests {
     #[test]
     fn the_field_is_underlined_also_behind_wide_and_hidden_characters() {
         let shown = |text: &str, start, length| {
-            excerpt_text(&excerpt(&["spec:", text], start, length), None, Severity::Error, Theme::plain())
+            excerpt_text(&excerpt(&["spec:", text], start, length), None, Severity::Error, Theme::plain(), 120)
         };
         assert_snapshot!(shown("  scope: Cluster", 2, 14), @"
             |
@@ -100,7 +97,7 @@ mod tests {
             lines in prop::collection::vec("[^\n]{0,60}", 1..4), start in 0_usize..70, length in 1_usize..70,
         ) {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let text = excerpt_text(&excerpt(&lines, start, length), Some("a → b"), Severity::Warning, Theme::plain());
+            let text = excerpt_text(&excerpt(&lines, start, length), Some("a → b"), Severity::Warning, Theme::plain(), 120);
             prop_assert!(!text.chars().any(|c| c != '\n' && is_hidden(c)), "{text:?}");
         }
     }

@@ -2,7 +2,7 @@
 //! all rules.
 
 use pushback_preflight::judge::{Outcome, RuleOutcome};
-use pushback_preflight::{Finding, registry};
+use pushback_preflight::{Finding, Position, registry};
 use serde_json::Value;
 
 use crate::event::{Millis, RuleLine};
@@ -12,11 +12,11 @@ use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::excerpt_text::{excerpt_text, margin};
 use crate::report::finding_words::{advice, facts, rule_and_check, subject, weight, witness_yaml};
 use crate::report::theme::{Role, Theme, severity_role};
-use crate::report::words::{shorten, took};
+use crate::report::words::{hang, shorten, took, wrap};
 use crate::text::counted;
 
 /// Most characters of a value.
-const VALUE_LIMIT: usize = 200;
+pub(crate) const VALUE_LIMIT: usize = 200;
 /// Most characters of old and new value next to the field.
 const LABEL_LIMIT: usize = 70;
 /// Most lines of a witness.
@@ -24,76 +24,80 @@ const WITNESS_LINES: usize = 16;
 
 /// One finding, followed by an empty line; `excerpt` holds the input lines that it is about.
 #[must_use]
-pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme) -> String {
+pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme, width: u16) -> String {
     let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
     let name = format!("{}[{}]", weight(finding), rule_and_check(finding));
     let message = terminal_safe_lines(&finding.message);
     let mut lines = message.lines();
-    let mut text = format!(
-        "{}: {}\n",
-        theme.paint(role, &terminal_safe(&name)),
-        theme.paint(Role::Strong, lines.next().unwrap_or_default())
-    );
+    let first = theme.paint(Role::Strong, lines.next().unwrap_or_default());
+    let mut text = hang(&format!("{}: {first}\n", theme.paint(role, &terminal_safe(&name))), width);
     for line in lines {
-        text += &format!("  {line}\n");
+        text += &hang(&format!("  {line}\n"), width);
     }
     let margin = " ".repeat(excerpt.map_or(2, margin));
     if let Some(position) = &finding.position {
-        text += &format!(
-            "{margin}{} {}\n",
-            theme.paint(Role::Pointer, "-->"),
-            theme.paint(Role::Pointer, &place(position))
-        );
+        text += &pointer_line(position, &margin, theme);
     }
     let change = excerpt.and_then(|_| short_change(finding, theme));
     if let Some(excerpt) = excerpt {
-        text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme);
+        text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme, width);
     }
-    text.extend(subject(finding).map(|subject| line("object", &subject, &margin)));
+    text.extend(subject(finding).map(|subject| fact("object", &subject, &margin, width)));
     for (key, value) in facts(finding, theme.ellipsis()) {
-        text += &fact_line(key, &value, &margin, change.is_some(), theme);
+        let is_value = matches!(key, "old" | "new");
+        match () {
+            // The values are next to the field already.
+            () if is_value && change.is_some() => {}
+            () if is_value => text += &fact(key, &shorten(&value, VALUE_LIMIT, theme.ellipsis()), &margin, width),
+            () => text += &fact(key, &value, &margin, width),
+        }
     }
     if let Some(witness) = &finding.witness {
         text += &format!("{margin} = witness:\n");
-        text += &witness_text(witness, &margin, theme);
+        text += &witness_text(witness, &margin, theme, width);
     }
     for (key, value) in advice(finding) {
-        text += &line(key, &value, &margin);
+        text += &fact(key, &value, &margin, width);
     }
     text.push('\n');
     text
 }
 
+/// ` --> new.yaml:41:15`, in one piece however long, so that it can be copied and followed.
+pub(crate) fn pointer_line(position: &Position, margin: &str, theme: Theme) -> String {
+    let arrow = theme.paint(Role::Pointer, "-->");
+    format!("{margin}{arrow} {}\n", theme.paint(Role::Pointer, &place(position)))
+}
+
 /// Short old and new values as one label of the field. A removed field is not in the input: its position is that of its
 /// parent.
-fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
+pub(crate) fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
     let new = finding.new.as_ref()?.to_string();
     let old = finding.old.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
     let short = old.chars().count() + new.chars().count() <= LABEL_LIMIT;
     short.then(|| terminal_safe(&format!("{old} {} {new}", theme.arrow())).into_owned())
 }
 
-/// A fact as a line; the values that are next to the field already are left out.
-fn fact_line(key: &str, value: &str, margin: &str, change_is_said: bool, theme: Theme) -> String {
-    let is_value = matches!(key, "old" | "new");
-    match () {
-        () if is_value && change_is_said => String::new(),
-        () if is_value => line(key, &shorten(value, VALUE_LIMIT, theme.ellipsis()), margin),
-        () => line(key, value, margin),
+/// ` = key:  value`, with further lines below the value.
+pub(crate) fn fact(key: &str, value: &str, margin: &str, width: u16) -> String {
+    let lead = format!("{margin} = {:<8} ", format!("{key}:"));
+    let indent = lead.chars().count();
+    let lines = wrap(&terminal_safe(value), usize::from(width).saturating_sub(indent));
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        text += &(if number == 0 { format!("{lead}{line}") } else { format!("{:indent$}{line}", "") });
+        text.push('\n');
     }
+    text
 }
 
-fn line(key: &str, value: &str, margin: &str) -> String {
-    format!("{margin} = {:<7} {}\n", format!("{key}:"), terminal_safe(value))
-}
-
-fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
+fn witness_text(witness: &Value, margin: &str, theme: Theme, width: u16) -> String {
     let yaml = witness_yaml(witness);
     let safe = terminal_safe_lines(yaml.trim_end());
     let all: Vec<&str> = safe.lines().collect();
     let mut text = String::new();
     for line in all.iter().take(WITNESS_LINES) {
-        text += &format!("{margin}     {line}\n");
+        text += &hang(&format!("{margin}     {line}\n"), width);
     }
     if all.len() > WITNESS_LINES {
         let more = all.len() - WITNESS_LINES;
@@ -105,25 +109,28 @@ fn witness_text(witness: &Value, margin: &str, theme: Theme) -> String {
 /// `Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation passed   0.9s`, and below it
 /// why a rule was skipped or could not get its facts.
 #[must_use]
-pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, theme: Theme) -> String {
+pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, theme: Theme, width: u16) -> String {
     let heading = theme.paint(Role::Strong, "Preflight");
     // Findings about the policy belong to no rule.
     if rules.iter().all(|rule| rule.name == registry::POLICY) {
         return format!("{heading}  {}\n", theme.paint(Role::Caution, &no_rule_ran(outcome)));
     }
     let words: Vec<String> = rules.iter().map(|rule| rule_words(rule, theme)).collect();
-    let mut text = format!(
-        "{heading}  {}: {}   {}\n",
-        counted(rules.len(), "rule"),
-        words.join(", "),
-        theme.paint(Role::Quiet, &took(elapsed))
-    );
-    for rule in rules {
-        for reason in &rule.reasons {
-            text += &format!("  {} {}: {}\n", terminal_safe(&rule.name), rule.outcome.as_str(), terminal_safe(reason));
+    // How long it took decides about no line break.
+    let line = format!("{heading}  {}: {}\n", counted(rules.len(), "rule"), words.join(", "));
+    let line = hang(&line, width.saturating_sub(10));
+    let mut text = format!("{}   {}\n", line.trim_end(), theme.paint(Role::Quiet, &took(elapsed)));
+    let mut reasons: Vec<(RuleOutcome, &str, Vec<&str>)> = Vec::new();
+    for (rule, reason) in rules.iter().flat_map(|rule| rule.reasons.iter().map(move |reason| (rule, reason))) {
+        match reasons.iter_mut().find(|(outcome, known, _)| *outcome == rule.outcome && known == reason) {
+            Some((_, _, rules)) => rules.push(&rule.name),
+            None => reasons.push((rule.outcome, reason, vec![&rule.name])),
         }
     }
-    text
+    for (outcome, reason, rules) in reasons {
+        text += &format!("  {} {}: {}\n", terminal_safe(&rules.join(", ")), outcome.as_str(), terminal_safe(reason));
+    }
+    hang(&text, width)
 }
 
 /// Without rules nothing passes, and what the server refused stays refused.
@@ -198,15 +205,15 @@ mod tests {
 
     #[test]
     fn a_finding_says_what_where_why_and_what_to_do() {
-        assert_snapshot!(finding_text(&scope_finding(), None, Theme { color: false, unicode: true }), @r#"
+        assert_snapshot!(finding_text(&scope_finding(), None, Theme { color: false, unicode: true }, 120), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
-           = object: CustomResourceDefinition foos.ex.com, version v1
-           = path:   spec.f
-           = old:    ["A","B"]
-           = new:    ["A"]
-           = effect: rejected on create
-           = live:   3 of 112 objects affected: team-a/w1, team-b/z, …
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = old:     ["A","B"]
+           = new:     ["A"]
+           = effect:  rejected on create
+           = live:    3 of 112 objects affected: team-a/w1, team-b/z, …
            = witness:
                apiVersion: ex.com/v1
                kind: Foo
@@ -214,7 +221,7 @@ mod tests {
                  name: witness
                spec:
                  f: B
-           = fix:    keep the value, or serve a new version
+           = fix:     keep the value, or serve a new version
            = fingerprint: 9c1185a5deadbeef
         "#);
     }
@@ -226,7 +233,7 @@ mod tests {
         let excerpt = Excerpt { first_line: 39, lines: lines.map(str::to_owned).to_vec(), start: 10, length: 9 };
         finding.live_objects = None;
         let theme = Theme { color: false, unicode: true };
-        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme), @r#"
+        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme, 120), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            |
@@ -234,9 +241,9 @@ mod tests {
         40 |           type: string
         41 |           enum: [A]
            |           ^^^^^^^^^ ["A","B"] → ["A"]
-           = object: CustomResourceDefinition foos.ex.com, version v1
-           = path:   spec.f
-           = effect: rejected on create
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = effect:  rejected on create
            = witness:
                apiVersion: ex.com/v1
                kind: Foo
@@ -244,13 +251,13 @@ mod tests {
                  name: witness
                spec:
                  f: B
-           = fix:    keep the value, or serve a new version
+           = fix:     keep the value, or serve a new version
            = fingerprint: 9c1185a5deadbeef
         "#);
         // Long values have their own lines, and a long witness is cut.
         finding.old = Some(json!(["A".repeat(80)]));
         finding.witness = Some(json!({"spec": vec![1; 40]}).into());
-        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme), @r#"
+        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme, 120), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            |
@@ -258,11 +265,11 @@ mod tests {
         40 |           type: string
         41 |           enum: [A]
            |           ^^^^^^^^^
-           = object: CustomResourceDefinition foos.ex.com, version v1
-           = path:   spec.f
-           = old:    ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]
-           = new:    ["A"]
-           = effect: rejected on create
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = old:     ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]
+           = new:     ["A"]
+           = effect:  rejected on create
            = witness:
                spec:
                - 1
@@ -281,7 +288,7 @@ mod tests {
                - 1
                - 1
                … and 25 more lines, which --witness-dir DIR writes
-           = fix:    keep the value, or serve a new version
+           = fix:     keep the value, or serve a new version
            = fingerprint: 9c1185a5deadbeef
         "#);
     }
@@ -293,16 +300,16 @@ mod tests {
         finding.waived = Some("no stored object uses B, checked on 2026-11-02".to_owned());
         finding.witness = None;
         finding.live_objects = None;
-        assert_snapshot!(finding_text(&finding, None, Theme::plain()), @r#"
+        assert_snapshot!(finding_text(&finding, None, Theme::plain(), 120), @r#"
         waived[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
-           = object: CustomResourceDefinition foos.ex.com, version v1
-           = path:   spec.f
-           = old:    ["A","B"]
-           = new:    ["A"]
-           = effect: rejected on create
-           = fix:    keep the value, or serve a new version
-           = waived: no stored object uses B, checked on 2026-11-02
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = old:     ["A","B"]
+           = new:     ["A"]
+           = effect:  rejected on create
+           = fix:     keep the value, or serve a new version
+           = waived:  no stored object uses B, checked on 2026-11-02
         "#);
     }
 
@@ -313,7 +320,7 @@ mod tests {
         finding.old = Some(json!("\u{202e}x\u{9b}"));
         finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}).into());
         finding.remedy = Some("one\nerror: two".to_owned());
-        let text = finding_text(&finding, None, Theme::plain());
+        let text = finding_text(&finding, None, Theme::plain(), 120);
         assert!(!text.chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)), "{text:?}");
         assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("  ")), "{text}");
     }
@@ -334,11 +341,11 @@ mod tests {
             rule("PermissionValidation", RuleOutcome::Skipped, 0, &["a directory has no permissions"]),
             rule("StoredVersions", RuleOutcome::Unable, 0, &["cannot list widgets.example.com: forbidden"]),
         ];
-        assert_snapshot!(preflight_text(Outcome::Refused, &rules, Millis(900), Theme::plain()), @"
+        assert_snapshot!(preflight_text(Outcome::Refused, &rules, Millis(900), Theme::plain(), 120), @"
         Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped, StoredVersions unable   0.9s
           PermissionValidation skipped: a directory has no permissions
           StoredVersions unable: cannot list widgets.example.com: forbidden
         ");
-        assert_snapshot!(preflight_text(Outcome::Passed, &[], Millis(1), Theme::plain()), @"Preflight  no rule ran");
+        assert_snapshot!(preflight_text(Outcome::Passed, &[], Millis(1), Theme::plain(), 120), @"Preflight  no rule ran");
     }
 }

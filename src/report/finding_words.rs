@@ -1,6 +1,7 @@
 //! What all outputs say about a finding: its consequence, its facts as lines, its witness as YAML. Nothing here is
 //! escaped: each output does so in its own way.
 
+use pushback_preflight::cause::LiveTotal;
 use pushback_preflight::finding::{LiveObjects, VersionUse, VersionWriter};
 use pushback_preflight::{Finding, Severity, registry};
 use serde_json::Value;
@@ -134,6 +135,7 @@ pub fn facts(finding: &Finding, ellipsis: &str) -> Vec<(&'static str, String)> {
     facts.extend(consequence(finding).map(|consequence| ("effect", consequence)));
     facts.extend(finding.live_objects.as_ref().map(|live| ("live", live_objects(live, ellipsis))));
     facts.extend(used(finding, ellipsis).map(|used| ("used", used)));
+    facts.extend(finding.undecided.clone().map(|undecided| ("unknown", undecided)));
     facts.extend(also(finding).map(|also| ("also", also.to_owned())));
     facts
 }
@@ -154,10 +156,32 @@ pub fn witness_yaml(witness: &Value) -> String {
     serde_yaml::to_string(witness).unwrap_or_else(|_| witness.to_string())
 }
 
-/// The finding as lines of plain text: headline, the line that kapp and OLM print for refusals, position, facts,
-/// witness.
+/// `up to 3 of 112 objects affected: team-a/w1, …`.
 #[must_use]
-pub fn plain_text(finding: &Finding) -> String {
+pub fn live_total_words(live: &LiveTotal, ellipsis: &str) -> String {
+    let up_to = if live.up_to { "up to " } else { "" };
+    let of = LiveObjects { affected: live.affected, examined: live.examined, names: live.names.clone() };
+    format!("{up_to}{}", live_objects(&of, ellipsis))
+}
+
+/// Name of a definition, which says what it is; kind and name of another object.
+#[must_use]
+pub fn object_name(finding: &Finding) -> String {
+    let object = &finding.object;
+    if object.kind == "CustomResourceDefinition" { object.name.clone() } else { object.to_string() }
+}
+
+/// `foos.ex.com v1 spec.f`.
+#[must_use]
+pub fn place_words(finding: &Finding) -> String {
+    let parts = [Some(object_name(finding)), finding.version.clone(), finding.path.clone()];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The finding as lines of plain text: headline, the line that kapp and OLM print for refusals, position, facts, what
+/// else is to be said, witness.
+#[must_use]
+pub fn plain_text_of(finding: &Finding, more: &[(&str, String)]) -> String {
     let mut text = format!("{}\n", headline(finding));
     let refuses = finding.severity == Severity::Error && finding.waived.is_none();
     if let Some(line) = registry::published_line(finding).filter(|_| refuses) {
@@ -166,7 +190,8 @@ pub fn plain_text(finding: &Finding) -> String {
     if let Some(position) = &finding.position {
         text += &format!("at: {position}\n");
     }
-    for (name, value) in facts(finding, "…").into_iter().chain(advice(finding)) {
+    let facts = facts(finding, "…").into_iter().chain(advice(finding));
+    for (name, value) in facts.chain(more.iter().cloned()) {
         text += &format!("{name}: {value}\n");
     }
     if let Some(witness) = &finding.witness {
@@ -176,4 +201,10 @@ pub fn plain_text(finding: &Finding) -> String {
         }
     }
     text
+}
+
+/// The finding as lines of plain text.
+#[must_use]
+pub fn plain_text(finding: &Finding) -> String {
+    plain_text_of(finding, &[])
 }

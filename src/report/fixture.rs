@@ -345,6 +345,7 @@ pub(super) fn check_report() -> CheckReport {
         rule("DestructiveChange", RuleOutcome::Passed, &[]),
     ];
     report.findings = vec![enumeration, deprecated, scope];
+    report.causes = pushback_preflight::causes(&report.findings);
     report
 }
 
@@ -374,5 +375,6 @@ pub(super) fn hostile_report(evil: &str) -> CheckReport {
         reasons: vec![evil()],
     }];
     report.findings = vec![finding];
+    report.causes = pushback_preflight::causes(&report.findings);
     report
 }

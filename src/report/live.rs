@@ -2,6 +2,7 @@
 
 pub mod end_text;
 pub mod json;
+pub mod judged;
 pub mod live_area;
 pub mod options;
 pub mod plain;

@@ -151,6 +151,54 @@ pub fn shorten(text: &str, limit: usize, ellipsis: &str) -> String {
     }
 }
 
+/// Breaks a text into lines of a width: between words, and within a word that is wider, after a separator if there is
+/// one.
+#[must_use]
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(20);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for (place, word) in text.split(' ').enumerate() {
+        let word_width = measure_text_width(word);
+        if place > 0 && used + 1 + word_width > width && (used > 0 || word_width > 0) {
+            lines.push(String::new());
+            used = 0;
+        } else if place > 0 {
+            lines.last_mut().into_iter().for_each(|line| line.push(' '));
+            used += 1;
+        }
+        let mut rest = word;
+        while used + measure_text_width(rest) > width {
+            let cut = cut_within(rest, width - used.min(width - 1));
+            lines.last_mut().into_iter().for_each(|line| line.push_str(&rest[..cut]));
+            lines.push(String::new());
+            used = 0;
+            rest = &rest[cut..];
+        }
+        lines.last_mut().into_iter().for_each(|line| line.push_str(rest));
+        used += measure_text_width(rest);
+    }
+    lines
+}
+
+/// Where to break a word that is wider than this: after its last separator that fits, if that is not too early.
+fn cut_within(word: &str, width: usize) -> usize {
+    let mut used = 0;
+    let mut cut = 0;
+    let mut after_separator = 0;
+    for (at, c) in word.char_indices() {
+        used += measure_text_width(c.encode_utf8(&mut [0; 4]));
+        if used > width && cut > 0 {
+            break;
+        }
+        cut = at + c.len_utf8();
+        if matches!(c, '.' | '/' | ',' | ']') {
+            after_separator = cut;
+        }
+    }
+    if 2 * after_separator > cut { after_separator } else { cut }
+}
+
 /// Wraps lines at words to the terminal's width; continuation lines are indented.
 #[must_use]
 pub fn hang(text: &str, columns: u16) -> String {
@@ -194,6 +242,16 @@ mod tests {
         assert_eq!(hang(text, 20), text, "a window too narrow to indent anything");
         let word = "x".repeat(50);
         assert_eq!(hang(&format!("  {word} y\n"), 40), format!("  {word}\n    y\n"));
+    }
+
+    #[test]
+    fn what_is_too_wide_is_broken_between_words_and_after_separators() {
+        assert_eq!(wrap("keep the value, or serve a new version", 20), ["keep the value, or", "serve a new version"]);
+        assert_eq!(wrap("spec.template.spec.sourceHydrator", 20), ["spec.template.spec.", "sourceHydrator"]);
+        assert_eq!(wrap(&"x".repeat(45), 20), ["x".repeat(20), "x".repeat(20), "x".repeat(5)]);
+        assert_eq!(wrap("", 20), [""]);
+        assert_eq!(wrap("a  b", 20), ["a  b"]);
+        assert!(wrap(&"画像 ".repeat(30), 21).iter().all(|line| measure_text_width(line) <= 21));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pushback_crd::definition::{CONVERTING, CarryOver};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Waiver, registry};
+use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Waiver, causes, registry};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -154,6 +154,7 @@ fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
     CheckReport {
         rules: report.rules.iter().map(rule_line).collect(),
         changes,
+        causes: causes(&report.findings),
         findings: report.findings.clone(),
         policy: PolicyReport::of(setup.policy_source.clone(), report),
         working_directory: std::env::current_dir().unwrap_or_default(),

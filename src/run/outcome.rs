@@ -74,6 +74,11 @@ impl End {
         };
         let mut hints = vec![hint.to_owned()];
         hints.extend(decidable(report.findings.iter().filter(refusing)));
+        if report.findings.iter().filter(refusing).filter(|finding| finding.rule != registry::SERVER).nth(1).is_some() {
+            let more =
+                "the same command with --verbose shows each finding, and the preflightWaivers entries that accept them";
+            hints.push(more.to_owned());
+        }
         Self {
             hints,
             refusals: report.findings.iter().filter(refusing).cloned().collect(),

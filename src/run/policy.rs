@@ -210,6 +210,8 @@ fn waiver(waiver: &PreflightWaiver) -> Waiver {
         object: waiver.object.clone(),
         path: waiver.path.clone(),
         fingerprint: waiver.fingerprint.clone(),
+        cause: waiver.cause.clone(),
+        members: waiver.members.clone(),
         reason: waiver.reason.clone(),
         owner: waiver.owner.clone(),
         expires: waiver.expires.clone(),

@@ -177,9 +177,9 @@ fn what_is_gone_from_the_input_is_pruned_and_files_of_others_stay() {
           Service  shop/web
 
     Plan: 1 to delete, 4 unchanged.
-    Preflight  3 rules: CRDUpgradeSafety passed, StoredVersions skipped, PermissionValidation skipped
-      StoredVersions skipped: needs an API server, and dir:live is none
-      PermissionValidation skipped: needs an API server, and dir:live is none
+    Preflight  3 rules: CRDUpgradeSafety passed, StoredVersions skipped, PermissionValidation
+      skipped
+      StoredVersions, PermissionValidation skipped: needs an API server, and dir:live is none
     ");
     assert!(!pushback.tree("live").contains_key("shop/service_web.yaml"));
     assert!(pushback.tree("live").contains_key("shop/deployment.apps_web.yaml"));
@@ -348,15 +348,15 @@ fn a_check_against_a_git_ref_refuses_a_changed_scope_at_its_line() {
     6 |   group: backup.example.com
     7 |   scope: Cluster
       |   ^^^^^^^^^^^^^^ "Namespaced" -> "Cluster"
-      = object: CustomResourceDefinition backups.backup.example.com
-      = path:   spec.scope
-      = effect: unreadable
-      = fix:    define a new kind beside this one and move the objects to it
+      = object:  CustomResourceDefinition backups.backup.example.com
+      = path:    spec.scope
+      = effect:  unreadable
+      = fix:     define a new kind beside this one and move the objects to it
       = fingerprint: c4fd9a54234b55bb61f44f16e65715b0
 
-    Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), StoredVersions skipped, PermissionValidation skipped
-      StoredVersions skipped: needs an API server, and git:HEAD:live is none
-      PermissionValidation skipped: needs an API server, and git:HEAD:live is none
+    Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), StoredVersions skipped,
+      PermissionValidation skipped
+      StoredVersions, PermissionValidation skipped: needs an API server, and git:HEAD:live is none
     "#);
 
     let refused = pushback.run(&[&check[..], &["--output", "json"]].concat()).expect(10);

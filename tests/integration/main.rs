@@ -43,6 +43,7 @@ mod prune;
 mod published_upgrade_diff;
 mod races;
 mod readme;
+mod refusal_pages;
 mod refusals;
 mod reserved;
 mod safety;
@@ -112,6 +113,7 @@ fn all_tests() -> Vec<TestCase> {
         published_upgrade_diff::tests(),
         races::tests(),
         readme::tests(),
+        refusal_pages::tests(),
         refusals::tests(),
         reserved::tests(),
         safety::tests(),

@@ -95,7 +95,7 @@ fn inner_matchers(node: &Node<'_>, depth: usize) -> Vec<Matcher> {
     matchers_of.map(|node| matchers(&node, depth + 1)).unwrap_or_default()
 }
 
-fn texts(nodes: &[Node<'_>]) -> Vec<String> {
+pub(super) fn texts(nodes: &[Node<'_>]) -> Vec<String> {
     nodes.iter().filter_map(Node::filled_text).map(str::to_owned).collect()
 }
 

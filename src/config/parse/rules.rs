@@ -11,7 +11,7 @@ use crate::config::{
     PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, WaitRule,
 };
 
-use super::matchers::{Regexes, path, resource_matchers};
+use super::matchers::{Regexes, path, resource_matchers, texts};
 use super::scalars::{is_date, label_key_error, label_value_error};
 use super::{refuse_later, shapes};
 
@@ -29,12 +29,25 @@ pub(super) fn preflight_rule(node: &Node<'_>) -> PreflightRule {
 
 pub(super) fn preflight_waiver(node: &Node<'_>) -> PreflightWaiver {
     let fields = node.fields(shapes::PREFLIGHT_WAIVER);
+    let cause = fields.text("cause");
+    // Without a list, a cause would cover what nobody has seen.
+    let members = match cause {
+        Some(_) => texts(&fields.filled_list("members", "fingerprint")),
+        None => {
+            if let Some(members) = fields.optional("members") {
+                members.fail::<()>("`members` lists the findings of a `cause`, which is missing", &[]);
+            }
+            Vec::new()
+        }
+    };
     PreflightWaiver {
         rule: fields.required_text("rule"),
         check: fields.text("check"),
         object: fields.optional("object").and_then(|node| waived_object(&node)),
         path: fields.text("path"),
         fingerprint: fields.text("fingerprint"),
+        cause,
+        members,
         reason: fields.required_text("reason"),
         owner: fields.text("owner"),
         expires: fields.optional("expires").and_then(|node| day(&node)),

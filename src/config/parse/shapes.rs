@@ -40,7 +40,7 @@ pub(super) const PREFLIGHT_RULE: Keys = &["name", "config"];
 
 /// An entry of `preflightWaivers`.
 pub(super) const PREFLIGHT_WAIVER: Keys =
-    &["rule", "check", "object", "path", "fingerprint", "reason", "owner", "expires", "affected"];
+    &["rule", "check", "object", "path", "fingerprint", "cause", "members", "reason", "owner", "expires", "affected"];
 
 /// An entry of `changeGroupBindings`.
 pub(super) const CHANGE_GROUP_BINDING: Keys = &["name", "resourceMatchers"];

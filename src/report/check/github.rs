@@ -1,13 +1,14 @@
 //! A check as workflow commands of GitHub Actions: the runner turns each line into an annotation. It shows at most ten
-//! per level and step, so the last line counts the rest.
+//! per level and step, so the first line counts the rest.
 
+use pushback_preflight::Severity;
 use pushback_preflight::judge::RuleOutcome;
-use pushback_preflight::{Finding, Severity};
 
+use super::grouped::{Group, groups};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_lines;
-use crate::report::finding_words::{plain_text, rule_and_check};
+use crate::report::finding_words::rule_and_check;
 use crate::text::counted;
 
 /// Annotations per level that GitHub shows.
@@ -31,7 +32,8 @@ pub fn text(report: &CheckReport) -> String {
             message: format!("the facts could not be had: {reason}"),
         })
     });
-    let findings = report.findings.iter().map(|finding| annotation(finding, report));
+    let groups = groups(report);
+    let findings = groups.iter().map(|group| annotation(group, report));
     let all: Vec<Annotation> = unable.chain(findings).collect();
     let mut text = String::new();
     let mut left_out = Vec::new();
@@ -45,13 +47,16 @@ pub fn text(report: &CheckReport) -> String {
         }
     }
     if !left_out.is_empty() {
-        let message = format!("{} beyond these; the other reports have them all", left_out.join(", "));
-        text += &Annotation { level: "notice", properties: vec![("title", "pushback".to_owned())], message }.line();
+        let message = format!("left out here: {}; the other reports have them all", left_out.join(", "));
+        // Above the others, so that nobody takes ten for all.
+        text =
+            Annotation { level: "notice", properties: vec![("title", "pushback".to_owned())], message }.line() + &text;
     }
     text
 }
 
-fn annotation(finding: &Finding, report: &CheckReport) -> Annotation {
+fn annotation(group: &Group<'_>, report: &CheckReport) -> Annotation {
+    let finding = group.first;
     let level = match (&finding.waived, finding.severity) {
         (Some(_), _) | (None, Severity::Info) => "notice",
         (None, Severity::Error) => "error",
@@ -71,7 +76,7 @@ fn annotation(finding: &Finding, report: &CheckReport) -> Annotation {
         }
     }
     properties.push(("title", rule_and_check(finding)));
-    Annotation { level, properties, message: plain_text(finding).trim_end().to_owned() }
+    Annotation { level, properties, message: group.plain_text().trim_end().to_owned() }
 }
 
 impl Annotation {
@@ -126,14 +131,17 @@ mod tests {
     fn of_each_level_ten_are_shown_and_the_others_counted() {
         let mut report = check_report();
         let error = report.findings[0].clone();
-        let mut info = error.clone();
-        info.severity = Severity::Info;
-        report.findings = [vec![error; 12], vec![info; 13]].concat();
+        report.findings.clear();
+        for (severity, count) in [(Severity::Error, 12), (Severity::Info, 13)] {
+            let numbered = |index: usize| error.clone().path(format!("spec.{severity:?}{index}"));
+            report.findings.extend((0..count).map(numbered));
+            report.findings.iter_mut().rev().take(count).for_each(|finding| finding.severity = severity);
+        }
         report.rules.clear();
         let text = text(&report);
         let count = |level: &str| text.lines().filter(|line| line.starts_with(&format!("::{level} "))).count();
         assert_eq!((count("error"), count("warning"), count("notice")), (10, 0, 10));
-        assert_snapshot!(text.lines().last().expect("a line"), @"::notice title=pushback::2 errors, 4 notices beyond these; the other reports have them all");
+        assert_snapshot!(text.lines().next().expect("a line"), @"::notice title=pushback::left out here: 2 errors, 4 notices; the other reports have them all");
     }
 
     proptest! {

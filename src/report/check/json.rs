@@ -71,6 +71,7 @@ mod tests {
         "noop": 18,
         "exists": 0
       },
+      "causes": [],
       "findings": [
         {
           "rule": "CRDUpgradeSafety",

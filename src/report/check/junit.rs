@@ -1,25 +1,27 @@
-//! A check as JUnit XML, which every CI server reads: a suite is a rule, a case a finding on an object. Refusals are
+//! A check as JUnit XML, which every CI server reads: a suite is a rule, a case a cause. Refusals are
 //! failures and missing facts errors; waived findings, skipped rules and disabled rules are skipped. There is always a
 //! case, since a file without tests would look like a success.
 
 use std::collections::BTreeMap;
 
+use pushback_preflight::Severity;
 use pushback_preflight::judge::RuleOutcome;
-use pushback_preflight::{Finding, Severity};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
+use super::grouped::{Group, groups};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::event::RuleLine;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
-use crate::report::finding_words::{plain_text, subject, weight};
+use crate::report::finding_words::{subject, weight};
 
 /// The report as JUnit XML.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let mut document = Report::new("pushback");
+    let groups = groups(report);
     for rule in &report.rules {
-        document.add_test_suite(suite(rule, report));
+        document.add_test_suite(suite(rule, &groups, report));
     }
     for off in &report.policy.rules_off {
         document.add_test_suite(not_run(&off.name, &format!("switched off: {}", off.reason)));
@@ -44,13 +46,13 @@ fn not_run(name: &str, reason: &str) -> TestSuite {
     suite
 }
 
-fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
+fn suite(rule: &RuleLine, groups: &[Group<'_>], report: &CheckReport) -> TestSuite {
     let name = terminal_safe(&rule.name).into_owned();
     let mut suite = TestSuite::new(name.clone());
     suite.add_property(("outcome", rule.outcome.as_str()));
     let mut used = BTreeMap::new();
-    for finding in report.findings.iter().filter(|finding| finding.rule == rule.name) {
-        let mut case = case(finding, report);
+    for group in groups.iter().filter(|group| group.first.rule == rule.name) {
+        let mut case = case(group, report);
         // Servers identify a case by its names, so they must be unique.
         let times: &mut usize = used.entry(case.name.to_string()).or_default();
         *times += 1;
@@ -80,9 +82,11 @@ fn suite(rule: &RuleLine, report: &CheckReport) -> TestSuite {
     suite
 }
 
-fn case(finding: &Finding, report: &CheckReport) -> TestCase {
-    let message = terminal_safe_lines(&finding.message);
-    let description = terminal_safe_lines(&plain_text(finding)).into_owned();
+fn case(group: &Group<'_>, report: &CheckReport) -> TestCase {
+    let finding = group.first;
+    let headline = group.headline();
+    let message = terminal_safe_lines(&headline);
+    let description = terminal_safe_lines(&group.plain_text()).into_owned();
     let mut status = match (&finding.waived, finding.severity) {
         (Some(_), _) => TestCaseStatus::skipped(),
         (None, Severity::Error) => TestCaseStatus::non_success(NonSuccessKind::Failure),
@@ -92,8 +96,12 @@ fn case(finding: &Finding, report: &CheckReport) -> TestCase {
     let verdict = serde_json::to_value(finding.verdict).unwrap_or_default();
     let kind = if finding.waived.is_some() { "waived" } else { verdict.as_str().unwrap_or_default() };
     status.set_type(kind).set_message(&*message).set_description(description.clone());
-    let about: Vec<String> =
-        [subject(finding), finding.path.clone()].into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    // The name must stay when a cause gains a place.
+    let about: Vec<String> = if group.others.is_empty() {
+        [subject(finding), finding.path.clone()].into_iter().flatten().filter(|part| !part.is_empty()).collect()
+    } else {
+        vec![group.cause.headline.clone()]
+    };
     let check = if finding.check.is_empty() { &finding.rule } else { &finding.check };
     let name = format!("{check} {}", about.join(" "));
     let mut case = TestCase::new(terminal_safe(name.trim_end()).into_owned(), status);
@@ -203,6 +211,7 @@ mod tests {
     fn findings_that_differ_in_their_values_alone_are_two_cases() {
         let mut report = check_report();
         report.findings = vec![report.findings[0].clone(), report.findings[0].clone()];
+        report.findings[1].new = None;
         let read = Report::deserialize_from_str(&text(&report)).expect("junit");
         let names: Vec<&str> = read.test_suites[0].test_cases.iter().map(|case| case.name.as_str()).collect();
         assert_eq!(names[1], format!("{} (2)", names[0]));

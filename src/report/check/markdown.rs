@@ -1,18 +1,21 @@
-//! A check as Markdown for a pull request comment: a table of the rules, the findings of each object, witnesses
+//! A check as Markdown for a pull request comment: a table of the rules, the causes by object, witnesses
 //! collapsed. Input is shown as text: it creates no markup, link or mention.
 
 use pushback_preflight::judge::RuleOutcome;
-use pushback_preflight::{Finding, Severity};
+use pushback_preflight::{Cause, Finding, Severity, causes};
 use serde_json::Value;
 
+use super::grouped::{Group, groups};
 use crate::check::report::CheckReport;
 use crate::event::RuleLine;
+use crate::report::cause_text;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::finding_text::no_rule_ran;
 use crate::report::finding_words::{
     also, consequence, live_objects, rule_and_check, used, waivable, weight, witness_yaml,
 };
 use crate::report::markdown::{LIMIT, code, escaped};
+use crate::report::witness_excerpt::one_line;
 use crate::report::words::{counts_to_do, shorten};
 use crate::text::counted;
 
@@ -32,26 +35,24 @@ pub fn text(report: &CheckReport) -> String {
     let mut objects: Vec<(String, String)> = Vec::new();
     let mut size = text.len() + NOTICE;
     let mut shown = 0;
-    for finding in &report.findings {
-        let heading = heading(finding);
-        let block = block(finding);
+    let groups = groups(report);
+    for group in &groups {
+        let heading = heading(group.first);
+        let block = block(group);
         let known = objects.iter().position(|(other, _)| *other == heading);
         size += block.len() + if known.is_some() { 0 } else { heading.len() };
-        // Findings are sorted by severity: the least severe are omitted.
+        // The worst come first: what matters least is omitted.
         if size > LIMIT {
             break;
         }
-        shown += 1;
+        shown += group.others.len() + 1;
         match known {
             Some(index) => objects[index].1 += &block,
             None => objects.push((heading, block)),
         }
     }
-    for (heading, blocks) in objects {
-        text += &heading;
-        text += &blocks;
-    }
     if shown < report.findings.len() {
+        // Above the findings, so that nobody takes these for all.
         text += &format!(
             "\n> [!WARNING]\n> **{} of {} not shown**: this comment would be larger than {LIMIT} characters. \
              The JSON and SARIF reports have them all.\n",
@@ -59,7 +60,27 @@ pub fn text(report: &CheckReport) -> String {
             counted(report.findings.len(), "finding"),
         );
     }
+    for (heading, blocks) in objects {
+        text += &heading;
+        text += &blocks;
+    }
+    let accepting = accepting(report);
+    if size + accepting.len() <= LIMIT {
+        text += &accepting;
+    }
     text
+}
+
+/// The waivers that accept what refuses, folded.
+fn accepting(report: &CheckReport) -> String {
+    let causes = causes(&report.findings);
+    let refusing: Vec<&Cause> =
+        causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived()).collect();
+    match cause_text::accepting(&refusing, &report.findings) {
+        none if none.is_empty() => none,
+        // Each line starts with a key, a dash or a `#`: none closes the fence.
+        yaml => format!("\n<details><summary>Accept it</summary>\n\n```yaml\n{}\n```\n\n</details>\n", yaml.trim_end()),
+    }
 }
 
 fn head(report: &CheckReport) -> String {
@@ -124,11 +145,12 @@ fn heading(finding: &Finding) -> String {
     format!("\n### {}\n\n", code(&finding.object.to_string(), 600))
 }
 
-fn block(finding: &Finding) -> String {
+fn block(group: &Group<'_>) -> String {
+    let finding = group.first;
     let bold = finding.severity == Severity::Error && finding.waived.is_none();
     let weight = if bold { format!("**{}**", weight(finding)) } else { weight(finding).to_owned() };
     let mut text =
-        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), escaped(&finding.message, MESSAGE));
+        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), escaped(&group.headline(), MESSAGE));
     let mut line = |name: &str, value: String| text += &format!("  - {name}: {value}\n");
     if let Some(position) = &finding.position {
         line("at", code(&position.to_string(), 600));
@@ -138,6 +160,9 @@ fn block(finding: &Finding) -> String {
     if !place.is_empty() {
         line("field", place.join(" "));
     }
+    if let Some(also) = group.also_in() {
+        line("also", escaped(&also, MESSAGE));
+    }
     match (&finding.old, &finding.new) {
         (None, None) => {}
         (old, new) => line("change", format!("{} → {}", value(old.as_ref()), value(new.as_ref()))),
@@ -145,8 +170,11 @@ fn block(finding: &Finding) -> String {
     if let Some(consequence) = consequence(finding) {
         line("effect", escaped(&consequence, VALUE));
     }
-    if let Some(live) = &finding.live_objects {
-        line("stored objects", escaped(&live_objects(live, "…"), MESSAGE));
+    if let Some(undecided) = &finding.undecided {
+        line("unknown", escaped(undecided, MESSAGE));
+    }
+    if let Some(live) = group.live().or_else(|| finding.live_objects.as_ref().map(|live| live_objects(live, "…"))) {
+        line("stored objects", escaped(&live, MESSAGE));
     }
     if let Some(used) = used(finding, "…") {
         line("used", escaped(&used, MESSAGE));
@@ -160,10 +188,16 @@ fn block(finding: &Finding) -> String {
     if let Some(reason) = &finding.waived {
         line("waived", escaped(reason, MESSAGE));
     }
-    if let Some(fingerprint) = waivable(finding) {
-        line("fingerprint", code(fingerprint, VALUE));
+    if waivable(finding).is_some() {
+        let name = if group.others.is_empty() { "fingerprint" } else { "cause" };
+        line(name, code(group.fingerprint(), VALUE));
     }
-    if let Some(witness) = &finding.witness {
+    if let Some(smallest) = group.cause.witness.as_ref().filter(|smallest| !smallest.pointer.is_empty())
+        && let Some(witness) = group.witness()
+    {
+        line("breaks", code(&one_line(witness, &smallest.pointer, "…"), MESSAGE));
+    }
+    if let Some(witness) = group.witness() {
         text += &folded(witness);
     }
     text
@@ -224,6 +258,7 @@ mod tests {
           - effect: rejected on create
           - fix: keep the value, or serve a new version
           - fingerprint: <code>9c1185a5deadbeef</code>
+          - breaks: <code>Foo with spec.f&#58;<!-- --> "B"</code>
 
           <details><summary>Witness</summary>
 
@@ -242,6 +277,20 @@ mod tests {
           - fingerprint: <code>fedcba9876543210</code>
         - waived <code>CRDUpgradeSafety/scope</code>: the scope changes
           - waived: nobody uses it, checked on 2026-11-02
+
+        <details><summary>Accept it</summary>
+
+        ```yaml
+        preflightWaivers:
+        - rule: CRDUpgradeSafety
+          cause: "99f477db08e581588430f35e6c7199b2"
+          # value "B" is no longer allowed
+          members:
+          - "9c1185a5deadbeef"
+          reason: "" # why it is acceptable; `owner` and `expires` can follow
+        ```
+
+        </details>
         "#);
     }
 
@@ -251,11 +300,16 @@ mod tests {
         let mut least = report.findings[1].clone();
         least.message = "@".repeat(5_000);
         let worst = report.findings[0].clone();
-        report.findings = [vec![worst; 3], vec![least; 2_000]].concat();
+        let several = |finding: Finding, count: usize| {
+            (0..count).map(move |index| finding.clone().path(format!("spec.f{index}")))
+        };
+        report.findings = several(worst, 3).chain(several(least, 2_000)).collect();
         let text = text(&report);
         assert!(text.len() <= LIMIT, "{}", text.len());
         assert_eq!(text.matches("**error**").count(), 3);
         let shown = text.matches("\n- ").count();
+        let notice = text.find("not shown").expect("a notice");
+        assert!(notice < text.find("**error**").expect("an error"), "it stands above the findings");
         assert!(shown > 3 && text.contains(&format!("**{} of 2003 findings not shown**", 2_003 - shown)), "{shown}");
     }
 

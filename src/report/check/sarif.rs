@@ -1,5 +1,5 @@
-//! A check as SARIF 2.1.0, for code scanners: every check of the rules that ran is described, and every finding is a
-//! result with its position and a stable fingerprint. A waived finding is a suppressed result.
+//! A check as SARIF 2.1.0, for code scanners: every check of the rules that ran is described, and every cause is a
+//! result with its positions and a stable fingerprint. A waived one is a suppressed result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,18 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, Severity, registry};
 use serde_json::{Value, json};
 
+use super::grouped::{Group, groups};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_json;
-use crate::report::finding_words::{advice, facts, headline, rule_and_check, subject};
+use crate::report::finding_words::{advice, facts, place_words, rule_and_check, subject};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// Base of relative paths: the root of the sources.
 const SOURCE_ROOT: &str = "%SRCROOT%";
+
+/// Most further places of a result.
+const RELATED: usize = 100;
 
 /// The report as SARIF.
 #[must_use]
@@ -25,10 +29,11 @@ pub fn text(report: &CheckReport) -> String {
         ids.iter().position(|(rule, check)| *rule == finding.rule && *check == finding.check).unwrap_or_default()
     };
     let mut seen = BTreeMap::new();
-    let results = report.findings.iter().map(|finding| {
-        let times: &mut usize = seen.entry(finding.fingerprint.as_str()).or_default();
+    let groups = groups(report);
+    let results = groups.iter().map(|group| {
+        let times: &mut usize = seen.entry(group.fingerprint()).or_default();
         *times += 1;
-        result(finding, index(finding), *times, report)
+        result(group, index(group.first), *times, report)
     });
     let results: Vec<Value> = results.collect();
     let (name, version) = (report.tool.name, report.tool.version);
@@ -123,7 +128,8 @@ fn invocation(report: &CheckReport) -> Value {
     })
 }
 
-fn result(finding: &Finding, rule_index: usize, times: usize, report: &CheckReport) -> Value {
+fn result(group: &Group<'_>, rule_index: usize, times: usize, report: &CheckReport) -> Value {
+    let finding = group.first;
     let level = match (&finding.waived, finding.severity) {
         (None, Severity::Error) => "error",
         (None, Severity::Warning) => "warning",
@@ -131,24 +137,36 @@ fn result(finding: &Finding, rule_index: usize, times: usize, report: &CheckRepo
     };
     let said =
         facts(finding, "…").into_iter().chain(advice(finding)).filter(|(name, _)| ["effect", "fix"].contains(name));
-    let more: String = said.map(|(name, value)| format!("\n{name}: {value}")).collect();
+    let also = group.also_in().map(|also| ("also", also));
+    let more: String = said.chain(also).map(|(name, value)| format!("\n{name}: {value}")).collect();
     let accepted = |reason| json!({"kind": "external", "status": "accepted", "justification": reason});
     let mut result = json!({
         "ruleId": rule_and_check(finding),
         "ruleIndex": rule_index,
         "level": level,
-        "message": {"text": headline(finding) + &more},
+        "message": {"text": group.title() + &more},
     });
     if let Some(location) = location(finding, report) {
         result["locations"] = json!([location]);
     }
     result["partialFingerprints"] = json!({
         // GitHub identifies a result by this fingerprint; without it, by the text around its line.
-        "primaryLocationLineHash": format!("{}:{times}", finding.fingerprint),
-        "pushback/v1": finding.fingerprint,
+        "primaryLocationLineHash": format!("{}:{times}", group.fingerprint()),
+        "pushback/v1": group.fingerprint(),
     });
     result["suppressions"] = finding.waived.iter().map(accepted).collect();
     result["properties"] = properties(finding);
+    if !group.others.is_empty() {
+        let related = group.others.iter().filter_map(|other| {
+            let mut place = location(other, report)?;
+            place["message"] = json!({"text": place_words(other)});
+            Some(place)
+        });
+        result["relatedLocations"] = related.take(RELATED).collect();
+        result["occurrenceCount"] = (group.others.len() + 1).into();
+        result["properties"]["cause"] = group.cause.fingerprint.clone().into();
+        result["properties"]["members"] = group.members().map(|member| member.fingerprint.clone()).collect();
+    }
     result
 }
 

@@ -1,5 +1,6 @@
 //! How a run is shown: the user's choices, and defaults that suit the streams. Resolved before the first event.
 
+use crate::report::cause_text::Look;
 use crate::report::theme::Theme;
 
 /// Format of a run's output.
@@ -55,6 +56,25 @@ pub struct RenderOptions {
     pub diff: DiffStyle,
     /// Rows and columns of the terminal; `None`: query it each time, since it may be resized.
     pub size: Option<(u16, u16)>,
+    /// Columns of the terminal that data goes to; `None` if it goes elsewhere.
+    pub data_columns: Option<u16>,
+}
+
+/// Columns of data that goes to no terminal.
+pub const WIDTH: u16 = 100;
+
+impl RenderOptions {
+    /// Columns of data.
+    #[must_use]
+    pub fn data_width(&self) -> u16 {
+        self.data_columns.unwrap_or(WIDTH)
+    }
+
+    /// How findings are shown.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        Look { theme: self.data_theme, width: self.data_width(), verbose: self.verbose }
+    }
 }
 
 #[cfg(test)]

@@ -7,18 +7,19 @@ use std::time::Duration;
 use pushback_preflight::{ObjectRef, Operation};
 
 use super::end_text::end_text;
+use super::judged::Held;
 use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::renderer::{Moment, Renderer};
 use crate::event::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::report::cause_text::Look;
 use crate::report::error_text::place;
 use crate::report::escape::terminal_safe;
-use crate::report::finding_text::{finding_text, no_rule_ran, preflight_text};
+use crate::report::finding_text::preflight_text;
 use crate::report::output::Output;
 use crate::report::theme::Role;
-use crate::report::words::{change_word, counts_to_do, doing_word, object_slug, took};
-use crate::text::counted;
+use crate::report::words::{change_word, doing_word, object_slug, took};
 
 /// Interval of heartbeats. CI services end a job that prints nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -31,6 +32,7 @@ pub struct PlainRenderer {
     options: RenderOptions,
     output: Output,
     progress: Progress,
+    held: Held,
     heartbeat: Duration,
     ended: bool,
 }
@@ -39,7 +41,14 @@ impl PlainRenderer {
     /// Writes to these streams.
     #[must_use]
     pub fn new(options: RenderOptions, output: Output) -> Self {
-        Self { options, output, progress: Progress::default(), heartbeat: Duration::ZERO, ended: false }
+        Self {
+            options,
+            output,
+            progress: Progress::default(),
+            held: Held::default(),
+            heartbeat: Duration::ZERO,
+            ended: false,
+        }
     }
 
     /// Prints a line with the time in front; the words must be safe to print.
@@ -102,6 +111,8 @@ impl Renderer for PlainRenderer {
         if !news && !self.options.verbose {
             return;
         }
+        let found = self.held.note(event, &self.options);
+        self.output.data(&found);
         match event {
             Event::RunStart { command, version, app, cluster, run, .. } => {
                 let words = format!(
@@ -115,23 +126,12 @@ impl Renderer for PlainRenderer {
                 self.line(now, &["start", &terminal_safe(command), &words]);
             }
             Event::Plan { counts, changes, elapsed } => {
-                self.line(now, &["plan", &counts_to_do(counts), &took(*elapsed)]);
                 self.output.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { finding, excerpt } => {
-                let gap = if self.progress.findings == 1 { "\n" } else { "" };
-                self.output
-                    .data(&format!("{gap}{}", finding_text(finding, excerpt.as_deref(), self.options.data_theme)));
-            }
+            Event::Finding { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
-                let words = match rules.is_empty() {
-                    true => no_rule_ran(*outcome),
-                    false => format!("{} {}", outcome.as_str(), counted(rules.len(), "rule")),
-                };
-                self.line(now, &["preflight", &words, &took(*elapsed)]);
-                let decided = self.progress.decided_text(&self.options);
-                let summary = preflight_text(*outcome, rules, *elapsed, self.options.data_theme);
-                self.output.data(&(decided + &summary));
+                let Look { theme, width, .. } = self.options.look();
+                self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));
             }
             Event::ChangeStart { object, operation } => {
                 if self.options.verbose {
@@ -227,8 +227,6 @@ mod tests {
         assert_snapshot!(captured.progress(), @"
         12:04:10 start apply app=shop cluster=kind-prod run=4f2a version=0.1.0 date=2026-11-21 (UTC)
         12:04:10 warning shop/web.yaml:17:22: 0644 is read as 420
-        12:04:11 plan 1 to create, 2 to update, 1 to delete, 18 unchanged 0.4s
-        12:04:11 preflight passed 1 rule 0.3s
         12:04:12 apply created configmap/shop/web-settings 0.1s
         12:04:12 apply updated secret/shop/web-tls 0.1s
         12:04:13 retry PATCH Deployment shop/web attempt 3 failed: 429 too many requests; again in 2.0s

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 
-use super::options::RenderOptions;
 use super::renderer::Moment;
 use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
-use crate::report::decided_text::DecidedFindings;
 use crate::report::words::{column_width, object_columns};
 
 /// Widest kind or name that other rows are aligned to.
@@ -32,10 +30,6 @@ pub struct Progress {
     pub tried: usize,
     /// Current action before the plan or verdict is known; empty afterwards.
     pub planning: String,
-    /// Number of findings so far, without those that live objects decided.
-    pub findings: usize,
-    /// Findings that live objects decided, to be shown together.
-    pub decided: DecidedFindings,
     /// Number of distinct warnings so far.
     pub warnings: usize,
     /// The longest waits, longest first.
@@ -88,7 +82,7 @@ impl Row {
 
 impl Progress {
     /// Applies an event. Returns whether it is news: not an unchanged wait, a repeated warning, or the end of a wait
-    /// that took no time, or a finding that live objects decided.
+    /// that took no time.
     pub fn note(&mut self, event: &Event, now: Moment) -> bool {
         match event {
             Event::RunStart { command, app, cluster, .. } => {
@@ -98,7 +92,6 @@ impl Progress {
             }
             Event::Plan { counts, changes, .. } => {
                 self.planning.clear();
-                self.findings = 0;
                 // A run that plans again starts over.
                 self.total = counts.writes();
                 self.tried = 0;
@@ -145,12 +138,7 @@ impl Progress {
                 self.planning.clone_from(message);
             }
             Event::Preflight { .. } => self.planning.clear(),
-            Event::Finding { finding, .. } => {
-                let held = self.decided.hold(finding);
-                self.findings += usize::from(!held);
-                return !held;
-            }
-            Event::Retry { .. } | Event::Diagnostic { .. } | Event::RunEnd { .. } => {}
+            Event::Finding { .. } | Event::Retry { .. } | Event::Diagnostic { .. } | Event::RunEnd { .. } => {}
         }
         true
     }
@@ -172,17 +160,6 @@ impl Progress {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.rows.values().filter(|row| matches!(row.phase, Phase::Waiting { .. })).count()
-    }
-
-    /// What live objects decided, after the other findings; empty if each was shown.
-    pub fn decided_text(&mut self, options: &RenderOptions) -> String {
-        let text = self.decided.show(options.data_theme);
-        match text.as_str() {
-            "" => text,
-            _ if options.verbose => String::new(),
-            _ if self.findings == 0 => format!("\n{text}"),
-            _ => text,
-        }
     }
 
     /// Number of planned changes that are neither pending nor waited for.

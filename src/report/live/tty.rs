@@ -7,15 +7,17 @@ use std::time::Duration;
 use pushback_preflight::ObjectRef;
 
 use super::end_text::{end_text, reasons_text};
+use super::judged::Held;
 use super::live_area::{LiveArea, LiveRow, Picture};
 use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::renderer::{Moment, Renderer};
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::report::cause_text::Look;
 use crate::report::error_text::{labelled, note_text, warning_text};
 use crate::report::escape::terminal_safe;
-use crate::report::finding_text::{finding_text, preflight_text};
+use crate::report::finding_text::preflight_text;
 use crate::report::output::Output;
 use crate::report::theme::{Role, operation_look};
 use crate::report::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
@@ -39,6 +41,7 @@ pub struct TtyRenderer {
     options: RenderOptions,
     output: Output,
     progress: Progress,
+    held: Held,
     live_area: LiveArea,
     /// Permanent lines held back until the next redraw.
     pending: String,
@@ -56,6 +59,7 @@ impl TtyRenderer {
             options,
             output,
             progress: Progress::default(),
+            held: Held::default(),
             pending: String::new(),
             moving_since: None,
             painted_at: Duration::ZERO,
@@ -255,6 +259,11 @@ impl Renderer for TtyRenderer {
 impl TtyRenderer {
     fn show(&mut self, event: &Event, now: Moment) {
         let theme = self.options.theme;
+        let found = self.held.note(event, &self.options);
+        if !found.is_empty() {
+            self.stand_still();
+            self.output.data(&found);
+        }
         match event {
             Event::RunStart { .. } => {
                 let line = format!("{}\n\n", theme.paint(Role::Strong, &self.doing()));
@@ -264,14 +273,11 @@ impl TtyRenderer {
                 self.stand_still();
                 self.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { finding, excerpt } => {
-                let gap = if self.progress.findings == 1 { "\n" } else { "" };
-                self.data(&format!("{gap}{}", finding_text(finding, excerpt.as_deref(), self.options.data_theme)));
-            }
+            Event::Finding { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();
-                let decided = self.progress.decided_text(&self.options);
-                self.data(&(decided + &preflight_text(*outcome, rules, *elapsed, self.options.data_theme)));
+                let Look { theme, width, .. } = self.options.look();
+                self.data(&preflight_text(*outcome, rules, *elapsed, theme, width));
                 self.stay("\n");
             }
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {

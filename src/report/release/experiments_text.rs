@@ -9,6 +9,7 @@ use super::formats::{ReleaseReport, json};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::finding_text::finding_text;
 use crate::report::finding_words::{headline, plain_text, rule_and_check};
+use crate::report::live::options::WIDTH;
 use crate::report::table::Table;
 use crate::report::theme::Theme;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
@@ -51,7 +52,7 @@ pub fn table(report: &RunReport) -> String {
     if let Some(upgrade) = report.unmade_upgrade() {
         let _ = writeln!(text, "\nupgrade: it did not happen: {}", terminal_safe(&upgrade.reason));
         for finding in &upgrade.findings {
-            let _ = write!(text, "\n{}", finding_text(finding, None, Theme::plain()));
+            let _ = write!(text, "\n{}", finding_text(finding, None, Theme::plain(), WIDTH));
         }
     } else if let Some(upgrade) = &report.upgrade {
         let _ = write!(text, "\nupgrade (apply ended with {})\n", upgrade.exit_code);

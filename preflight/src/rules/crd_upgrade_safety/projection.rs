@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pushback_crd::definition::path::schema_path;
 use pushback_crd::definition::{CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
+use pushback_crd::path::pointer_key;
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::SchemaStep;
 use serde_json::{Value, json};
@@ -13,9 +14,9 @@ use super::OwnSettings;
 use super::checks::{self, Bound, Check};
 use super::profile::{Listed, Profile, listed};
 use super::subject::{NAME, Subject};
-use crate::finding::{Finding, Severity, Verdict};
+use crate::finding::{Finding, Offence, Severity, Verdict};
 use crate::rules::levels::Level;
-use crate::source::Position;
+use crate::source::{PathSegment, Position};
 
 /// The finding about a change; `None` if the change does not count.
 pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings: &OwnSettings) -> Option<Finding> {
@@ -32,8 +33,39 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
     if verdict == Verdict::Change && warns {
         finding.severity = Severity::Warning;
     }
+    match &change.proof {
+        Proof::Breaking { damage: Some(damage), .. } => {
+            finding.offence = Some(Offence { pointer: pointer(&damage.path), message: damage.message.clone() });
+        }
+        Proof::Unknown { keyword, reason } if verdict == Verdict::Unknown && change.node().is_some() => {
+            finding.undecided = Some(undecided(keyword, reason.as_deref()));
+        }
+        _ => {}
+    }
     finding.witness = change.witness.map(Arc::new);
     Some(finding)
+}
+
+/// A path as a JSON pointer (RFC 6901).
+fn pointer(path: &[PathSegment]) -> String {
+    let step = |segment: &PathSegment| match segment {
+        PathSegment::Key(key) => format!("/{}", pointer_key(key)),
+        PathSegment::Index(index) => format!("/{index}"),
+    };
+    path.iter().map(step).collect()
+}
+
+/// What blocked a proof, as one sentence.
+fn undecided(keyword: &str, reason: Option<&str>) -> String {
+    match (reason, keyword) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, "x-kubernetes-validations") => {
+            "the search found no object that a CEL rule refuses, and could not rule one out".to_owned()
+        }
+        (None, _) => {
+            format!("the search met {keyword}, which it cannot solve, and could not rule out an object that breaks")
+        }
+    }
 }
 
 /// Giving up a version warns if the settings say so.
@@ -104,7 +136,16 @@ pub(super) fn placed(
         // The fingerprint covers the message.
         finding.old = None;
     }
-    match content(subject, change) {
+    let content = content(subject, change);
+    finding = match (&change.place, &content) {
+        (Place::Schema(_), Some(schemas)) => finding.shares(schemas),
+        // A version is no place within the definition: it is what the change is about.
+        _ => {
+            let reason = json!([finding.version, finding.message]);
+            finding.shares(&reason)
+        }
+    };
+    match content {
         Some(content) => finding.bound_to(&content),
         None => finding,
     }
