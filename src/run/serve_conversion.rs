@@ -68,8 +68,7 @@ fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
     for definition in &definitions {
         let plan = plans.iter().find(|plan| plan.name == name(definition)).cloned();
         let plan = plan.unwrap_or_else(|| ConversionPlan::derived(definition));
-        let compiled = compile(&plan, &definition.value);
-        match compiled.and_then(|converter| converter.without_programs(&plan.position).map_err(|error| vec![error])) {
+        match compile(&plan, &definition.value) {
             Ok(converter) => converters.push(converter),
             Err(more) => errors.extend(more),
         }

@@ -55,32 +55,26 @@ fn component(model: &str, name: &str) -> Value {
 fn an_upgrade_of_ingress_nginx_shows_what_it_does() {
     let report = diff(&Pushback::new(), &ingress("1.11.3"), &ingress("1.15.1"));
     assert_eq!((&report["sourceVersion"], &report["targetVersion"]), (&"1.11.3".into(), &"1.15.1".into()));
-    let containers = "spec.template.spec.containers";
+    let (controller, shared) = ("ingress-nginx/ingress-nginx-controller", "ingress-nginx/ingress-nginx-shared");
+    let (deployment, template) = ("Deployment/ingress-nginx-controller", "spec.template");
+    let (create, patch) = ("Job/ingress-nginx-admission-create", "Job/ingress-nginx-admission-patch");
     assert_eq!(
         changes(&report),
         [
-            "ingress-nginx/ingress-nginx-controller info SpecChanged ConfigMap/ingress-nginx-controller data"
-                .to_owned(),
+            format!("{controller} info SpecChanged ConfigMap/ingress-nginx-controller data"),
+            format!("{controller} info SpecChanged {deployment} {template}.metadata.labels"),
+            format!("{controller} info SpecChanged {deployment} {template}.spec.containers.controller.args"),
             format!(
-                "ingress-nginx/ingress-nginx-controller info SpecChanged Deployment/ingress-nginx-controller \
-                 {containers}.controller.args"
+                "{controller} warning SpecChanged {deployment} \
+                 {template}.spec.containers.controller.securityContext.runAsGroup"
             ),
-            format!(
-                "ingress-nginx/ingress-nginx-controller info ImageChanged Deployment/ingress-nginx-controller \
-                 {containers}.controller.image"
-            ),
-            "ingress-nginx/ingress-nginx-shared warning SpecChanged Job/ingress-nginx-admission-create spec.template"
-                .to_owned(),
-            "ingress-nginx/ingress-nginx-shared warning SpecChanged Job/ingress-nginx-admission-patch spec.template"
-                .to_owned(),
-            format!(
-                "ingress-nginx/ingress-nginx-shared info ImageChanged Job/ingress-nginx-admission-create \
-                 {containers}.create.image"
-            ),
-            format!(
-                "ingress-nginx/ingress-nginx-shared info ImageChanged Job/ingress-nginx-admission-patch \
-                 {containers}.patch.image"
-            ),
+            format!("{controller} info ImageChanged {deployment} {template}.spec.containers.controller.image"),
+            format!("{shared} info SpecChanged {create} spec"),
+            format!("{shared} warning SpecChanged {create} {template}"),
+            format!("{shared} info SpecChanged {patch} spec"),
+            format!("{shared} warning SpecChanged {patch} {template}"),
+            format!("{shared} info ImageChanged {create} {template}.spec.containers.create.image"),
+            format!("{shared} info ImageChanged {patch} {template}.spec.containers.patch.image"),
         ]
     );
 }

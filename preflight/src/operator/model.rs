@@ -167,6 +167,12 @@ pub struct WebhookDetails {
     pub namespace_selector: Value,
     /// `objectSelector`, as in the configuration; null if absent.
     pub object_selector: Value,
+    /// `matchConditions`, as in the configuration; null if absent.
+    pub match_conditions: Value,
+    /// `sideEffects`; empty if absent.
+    pub side_effects: String,
+    /// `reinvocationPolicy`, with the API server's default.
+    pub reinvocation_policy: String,
 }
 
 /// Conditions of the healthy state: `steadyState`.

@@ -54,7 +54,9 @@ fn what_preflight_refuses_is_told_with_its_findings_and_nothing_is_injected() {
     let switched_off = operator.place.read("new/config.yaml");
     operator.place.write("off.yaml", switched_off).write("new/config.yaml", "");
     let proxy = FaultProxy::start(operator.cluster.kubeconfig_path());
-    let ran = operator.upgraded(&proxy, &[]).expect(10);
+    // A rule that is asked for refuses what no object would show.
+    let asked = "--preflight=CRDUpgradeSafety";
+    let ran = operator.upgraded(&proxy, &[asked]).expect(10);
     let report = ran.json();
     assert_eq!(proxy.count(&writes()), 0, "{:?}", proxy.counts());
     operator.assert_as(&before, "refused");
@@ -69,7 +71,7 @@ fn what_preflight_refuses_is_told_with_its_findings_and_nothing_is_injected() {
     assert!(reason.starts_with("preflight refused it: "), "{reason}");
     assert!(ran.stderr.contains(reason) && ran.stderr.contains("--waive FINGERPRINT=REASON"), "{}", ran.stderr);
 
-    let table = operator.upgraded(&proxy, &["--format", "table"]).expect(10).stdout;
+    let table = operator.upgraded(&proxy, &[asked, "--format", "table"]).expect(10).stdout;
     assert!(table.contains("CRDUpgradeSafety/maximum") && table.contains(&fingerprints[0]), "{table}");
 
     // Other rules, or a finding that is accepted, and it is made.
@@ -78,7 +80,7 @@ fn what_preflight_refuses_is_told_with_its_findings_and_nothing_is_injected() {
     let short = operator.place.read("suite/b.yaml").replace("\"1h\"", "\"1s\"");
     operator.place.write("suite/b.yaml", short);
     let waivers: Vec<String> = fingerprints.iter().map(|fingerprint| format!("--waive={fingerprint}=tried")).collect();
-    let waivers: Vec<&str> = waivers.iter().map(String::as_str).collect();
+    let waivers: Vec<&str> = waivers.iter().map(String::as_str).chain([asked]).collect();
     for more in [&waivers[..], &["--preflight=PermissionValidation"], &["--config=off.yaml"]] {
         let report = operator.upgraded(&proxy, more).expect(0).json();
         assert_eq!(report["upgrade"]["made"], true, "{more:?}: {report}");

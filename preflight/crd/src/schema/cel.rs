@@ -51,6 +51,12 @@ pub fn are_equal_quantities(left: &str, right: &str) -> bool {
     value::quantity::are_equal(left, right)
 }
 
+/// Which of two quantities is more; `None` if one of them is none.
+#[must_use]
+pub fn compare_quantities(left: &str, right: &str) -> Option<std::cmp::Ordering> {
+    value::quantity::compare(left, right)
+}
+
 /// A parsed rule.
 #[derive(Clone, Debug)]
 pub struct Program {

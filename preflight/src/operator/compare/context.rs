@@ -53,6 +53,8 @@ pub(super) struct Context<'a> {
     new_blind: &'a BTreeSet<FactClass>,
     before: Owners<'a>,
     after: Owners<'a>,
+    /// Namespace and name of the Services that webhooks of the new side call.
+    called: BTreeSet<(&'a str, &'a str)>,
     /// Definitions on only one side, if definitions are compared.
     removed_definitions: BTreeSet<&'a str>,
     added_definitions: BTreeSet<&'a str>,
@@ -72,6 +74,7 @@ impl<'a> Context<'a> {
         let (were_defined, are_defined) = (defined(old), defined(new));
         Self {
             guarded,
+            called: called(new),
             removed_definitions: were_defined.difference(&are_defined).copied().collect(),
             added_definitions: are_defined.difference(&were_defined).copied().collect(),
             derived: old.origin == Origin::Derived && new.origin == Origin::Derived,
@@ -85,6 +88,11 @@ impl<'a> Context<'a> {
             }),
             left_namespaces: difference(old, new, |object| Some(object.namespace.as_str())),
         }
+    }
+
+    /// Whether a webhook of the new side calls this Service.
+    pub(super) fn is_called(&self, object: &ObjectRef) -> bool {
+        object.kind == "Service" && self.called.contains(&(object.namespace.as_str(), object.name.as_str()))
     }
 
     /// Whether a class of facts cannot be compared.
@@ -160,6 +168,14 @@ fn others(
         }
     }
     (only_here, both)
+}
+
+/// The Services that webhooks call.
+fn called(release: &Release) -> BTreeSet<(&str, &str)> {
+    let components = release.operators.iter().flat_map(|operator| &operator.components);
+    let details = components.flat_map(|component| &component.webhooks).filter_map(|webhook| webhook.details.as_ref());
+    let services = details.filter_map(|details| details.service.as_ref());
+    services.map(|(namespace, name)| (namespace.as_str(), name.as_str())).collect()
 }
 
 /// Strings of the resources on the old side that no resource on the new side has.

@@ -9,7 +9,7 @@ use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
 use super::manifest_difference::{ManifestDifference, names};
-use super::{bindings, immutable_fields, permissions, pods};
+use super::{bindings, immutable_fields, permissions, pods, release_fields};
 use crate::object::ObjectExt;
 
 /// All differences, if both sides have a manifest.
@@ -18,6 +18,9 @@ pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Reso
     let mut found = roles(old, new);
     found.extend(bindings::differences(context, before, after, (old, new)));
     found.extend(configuration(old, new));
+    let covered: Vec<&str> =
+        before.expected_spec.keys().chain(after.expected_spec.keys()).map(String::as_str).collect();
+    found.extend(release_fields::differences(old, new, context.is_called(&after.object), &covered));
     let of_pods = pods::differences(old, new);
     // An object recreated under another name or namespace has no changed fields.
     if before.object.key() == after.object.key() {
@@ -36,23 +39,29 @@ fn roles(old: &Value, new: &Value) -> Vec<ManifestDifference> {
             .values(Some(json!(lost.permissions)), None)
     });
     let gained = permissions::surplus(new, old).map(|gained| {
-        let message = format!("permissions added: {}", gained.shown());
-        ManifestDifference::new(Severity::Info, "rules", message)
+        let (severity, effect) = match gained.is_everything() {
+            true => (Severity::Warning, ": everything in the cluster that its bindings reach"),
+            false => (Severity::Info, ""),
+        };
+        let message = format!("permissions added: {}{effect}", gained.shown());
+        ManifestDifference::new(severity, "rules", message)
             .kind(ChangeType::PermissionsWidened)
             .values(None, Some(json!(gained.permissions)))
     });
     lost.into_iter().chain(gained).collect()
 }
 
-/// Added and removed keys of a ConfigMap. Values are ignored: a release changes many of them.
+/// Added, removed and changed keys of a ConfigMap. Values may be secret all the same.
 fn configuration(old: &Value, new: &Value) -> Option<ManifestDifference> {
     let is_map = |value: &Value| value.text("/kind") == "ConfigMap" && value.text("/apiVersion") == "v1";
-    if !is_map(old) || !is_map(new) {
+    // That its data cannot be changed is told instead.
+    let is_immutable = old.get("immutable") == Some(&Value::Bool(true)) && old.name() == new.name();
+    if !is_map(old) || !is_map(new) || is_immutable {
         return None;
     }
     let keys = |value: &Value| -> BTreeMap<String, Value> {
         let maps = ["data", "binaryData"].into_iter().filter_map(|field| value.get(field)?.as_object().cloned());
-        maps.flatten().map(|(key, _)| (key, Value::Null)).collect()
+        maps.flatten().collect()
     };
     names("data", "key", "keys", &keys(old), &keys(new))
 }

@@ -22,6 +22,11 @@ pub(super) struct Surplus {
 }
 
 impl Surplus {
+    /// Whether one of them is every verb on every resource.
+    pub(super) fn is_everything(&self) -> bool {
+        self.permissions.contains("* *.*")
+    }
+
     pub(super) fn shown(&self) -> String {
         let some: Vec<&str> = self.permissions.iter().take(SHOWN).map(String::as_str).collect();
         let rest = self.permissions.len().saturating_sub(SHOWN);

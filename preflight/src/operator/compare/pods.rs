@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::super::derive::versioned_name;
 use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, names};
+use super::pod_fields;
 use crate::object::ObjectExt;
 
 /// Volume sources whose data outlive a pod.
@@ -28,6 +29,8 @@ const DATA: [&str; 11] = [
 pub(super) fn differences(old: &Value, new: &Value) -> Vec<ManifestDifference> {
     let (Some((path, before)), Some((_, after))) = (pod_spec(old), pod_spec(new)) else { return Vec::new() };
     let mut found = Vec::new();
+    // That the template of a Job cannot be changed is told instead.
+    let (may_change, is_live) = (new.text("/kind") != "Job", !old.uid().is_empty());
     for field in ["initContainers", "containers"] {
         let (was, is) = (named(before.get(field)), named(after.get(field)));
         if field == "initContainers" {
@@ -38,12 +41,24 @@ pub(super) fn differences(old: &Value, new: &Value) -> Vec<ManifestDifference> {
         }
         for (name, before) in &was {
             if let Some(after) = is.get(name) {
-                container(&format!("{path}.{field}.{name}"), before, after, &mut found);
+                let path = format!("{path}.{field}.{name}");
+                container(&path, before, after, &mut found);
+                if may_change {
+                    pod_fields::container(&path, before, after, is_live, &mut found);
+                }
             }
         }
     }
     volumes(&format!("{path}.volumes"), before, after, &mut found);
+    if let (true, Some(old), Some(new)) = (may_change, template(old), template(new)) {
+        pod_fields::spec(path, before, after, is_live, &mut found);
+        pod_fields::template(path, old, new, &mut found);
+    }
     found
+}
+
+fn template(object: &Value) -> Option<&Value> {
+    object.pointer(if object.text("/kind") == "CronJob" { "/spec/jobTemplate/spec/template" } else { "/spec/template" })
 }
 
 /// The pod spec of an object, with its path.

@@ -156,14 +156,22 @@ fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
                 .values(Some(json!(before.owner_kind)), Some(json!(after.owner_kind))),
         );
     }
+    let of_manifests = manifests::differences(context, before, after);
     if !context.is_blind(FactClass::ExpectedSpec) {
-        for found in spec::differences(&before.expected_spec, &after.expected_spec) {
+        // Manifests say more about a field than what is expected of it.
+        let is_told = |path: &str| {
+            let path =
+                path.strip_suffix("rategy.type").map_or_else(|| path.to_owned(), |start| format!("{start}rategy"));
+            of_manifests.iter().any(|found| found.field == path)
+        };
+        let found = spec::differences(&before.expected_spec, &after.expected_spec);
+        for found in found.into_iter().filter(|found| !is_told(&found.path)) {
             let (kind, severity) = found.weight();
             let message = found.message();
             changes.push(change(kind, severity, after, &found.path, message).values(found.old, found.new));
         }
     }
-    for found in manifests::differences(context, before, after) {
+    for found in of_manifests {
         changes
             .push(change(found.kind, found.severity, after, &found.field, found.message).values(found.old, found.new));
     }

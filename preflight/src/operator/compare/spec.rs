@@ -27,14 +27,24 @@ impl Difference {
     pub(super) fn weight(&self) -> (ChangeType, Severity) {
         let is_zero = |value: &Option<Value>| value.as_ref().and_then(Value::as_i64) == Some(0);
         match self.key.as_str() {
+            "image" if self.moves_registry() => (ChangeType::ImageChanged, Severity::Warning),
             "image" if self.old.is_some() && self.new.is_some() => (ChangeType::ImageChanged, Severity::Info),
             "replicas" if !is_zero(&self.new) => (ChangeType::SpecChanged, Severity::Info),
             _ => (ChangeType::SpecChanged, Severity::Warning),
         }
     }
 
+    /// Whether an image comes from another registry.
+    fn moves_registry(&self) -> bool {
+        let of = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(registry).map(str::to_owned);
+        self.key == "image" && of(&self.old).zip(of(&self.new)).is_some_and(|(old, new)| old != new)
+    }
+
     pub(super) fn message(&self) -> String {
         match (&self.old, &self.new) {
+            (Some(old), Some(new)) if self.moves_registry() => {
+                format!("changed from {} to {}: nodes must be able to pull from there", shown(old), shown(new))
+            }
             // `1` and `"1"` look equal without quotes.
             (Some(old), Some(new)) if shown(old) == shown(new) => format!("changed from {old} to {new}"),
             (Some(old), Some(new)) => format!("changed from {} to {}", shown(old), shown(new)),
@@ -43,6 +53,12 @@ impl Difference {
             (None, None) => "unchanged".to_owned(),
         }
     }
+}
+
+/// The registry of an image: its first part, if that is a host, else that of Docker.
+fn registry(image: &str) -> &str {
+    let host = image.split_once('/').map(|(host, _)| host);
+    host.filter(|host| host.contains(['.', ':']) || *host == "localhost").unwrap_or("docker.io")
 }
 
 /// All differences, in the order of the paths.

@@ -3,6 +3,7 @@
 
 mod cases;
 mod manifests;
+mod mutations;
 mod properties;
 
 use std::sync::Arc;
@@ -42,7 +43,8 @@ fn webhook(change: impl Fn(&mut WebhookDetails)) -> Webhook {
         service: Some(("n".to_owned(), "service".to_owned())),
         rules: json!([{"apiGroups": ["g"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["things"]}]),
         namespace_selector: json!({"matchLabels": {"a": "b"}}),
-        object_selector: Value::Null,
+        reinvocation_policy: "Never".to_owned(),
+        ..WebhookDetails::default()
     };
     change(&mut details);
     let (name, kind, path) = ("w".to_owned(), "validating".to_owned(), "/".to_owned());

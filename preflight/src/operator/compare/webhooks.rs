@@ -160,6 +160,29 @@ fn details(
         };
         modified(severity, field, format!("{field} {what}"), old.clone(), new.clone());
     }
+    if before.match_conditions != after.match_conditions {
+        let (severity, what) = match (before.match_conditions.is_null(), after.match_conditions.is_null()) {
+            (true, _) => (Severity::Info, "added: it sees fewer requests"),
+            (false, true) => (Severity::Warning, "removed: it sees requests that it did not see before"),
+            (false, false) => (Severity::Warning, "changed: it may see requests that it did not see before"),
+        };
+        let (old, new) = (before.match_conditions.clone(), after.match_conditions.clone());
+        modified(severity, "matchConditions", format!("matchConditions {what}"), old, new);
+    }
+    if before.side_effects != after.side_effects {
+        let (old, new) = (&before.side_effects, &after.side_effects);
+        let (severity, effect) = match new.as_str() {
+            "None" | "NoneOnDryRun" => (Severity::Info, ""),
+            _ => (Severity::Warning, ": dry-runs that reach it are refused"),
+        };
+        let message = format!("sideEffects changed from {old} to {new}{effect}");
+        modified(severity, "sideEffects", message, json!(old), json!(new));
+    }
+    if before.reinvocation_policy != after.reinvocation_policy {
+        let (old, new) = (&before.reinvocation_policy, &after.reinvocation_policy);
+        let message = format!("reinvocationPolicy changed from {old} to {new}");
+        modified(Severity::Info, "reinvocationPolicy", message, json!(old), json!(new));
+    }
     if before.service != after.service {
         let shown = |service: &Option<(String, String)>| match service {
             Some((namespace, name)) => format!("Service {namespace}/{name}"),

@@ -35,6 +35,13 @@ fn entries(object: &Object, kind: &str) -> Vec<Webhook> {
             rules: rules(entry),
             namespace_selector: selector(entry, "namespaceSelector"),
             object_selector: selector(entry, "objectSelector"),
+            match_conditions: entry
+                .get("matchConditions")
+                .filter(|it| it.as_array().is_some_and(|list| !list.is_empty()))
+                .cloned()
+                .unwrap_or_default(),
+            side_effects: entry.text("/sideEffects").to_owned(),
+            reinvocation_policy: text_or(entry, "/reinvocationPolicy", "Never"),
         }),
         position: object.position(&["webhooks".into(), number.into()]),
     };
@@ -54,9 +61,7 @@ fn conversion(object: &Object) -> Option<Webhook> {
             failure_policy: "Fail".to_owned(),
             timeout_seconds: CONVERSION_SECONDS,
             service: service(client),
-            rules: Value::Null,
-            namespace_selector: Value::Null,
-            object_selector: Value::Null,
+            ..WebhookDetails::default()
         }),
         position: object.position(&["spec".into(), "conversion".into()]),
     })

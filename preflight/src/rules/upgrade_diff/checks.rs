@@ -18,7 +18,10 @@ pub(super) const CHECKS: &[(&str, &str)] = &[
     ("ApiVersionChanged", "a resource is written in another API version"),
     ("LabelChanged", "a label of a resource is added, removed or changed"),
     ("SelectorChanged", "the Pod selector of a workload changes, which no API server allows"),
-    ("SpecChanged", "a field that matters for running changes: replicas, ports, strategy, arguments, volumes"),
+    (
+        "SpecChanged",
+        "a field that matters for running changes: replicas, ports, strategy, arguments, volumes, limits, probes, rights of containers, scheduling; other fields of `spec` by name",
+    ),
     ("ImageChanged", "a container has another image"),
     ("PermissionsNarrowed", "a role loses a permission, or an account its role"),
     ("PermissionsWidened", "a role gets a permission, or an account a role"),

@@ -4,7 +4,7 @@ use super::*;
 use crate::operator::derive::{self, Given, Ownership};
 
 /// Changes between releases of these objects, as `severity Type path: message`.
-fn reported(old: &[Value], new: &[Value]) -> Vec<String> {
+pub(super) fn reported(old: &[Value], new: &[Value]) -> Vec<String> {
     let side = |objects: &[Value], counterpart: Ownership| {
         let given = objects.iter().map(|value| Given { value: Arc::new(value.clone()), positions: None });
         let settings = derive::Settings { app: "shop".to_owned(), counterpart, ..derive::Settings::default() };
@@ -206,7 +206,8 @@ fn a_job_is_not_changed_while_it_is_there() {
     let refused = "warning SpecChanged Job/web spec.template: the pod template of a Job cannot be changed: while the old Job exists, the update is rejected";
     assert_eq!(reported(&job("a:1", json!({})), &job("a:2", json!({}))), [refused, image]);
     let gone = json!({"ttlSecondsAfterFinished": 0});
-    assert_eq!(reported(&job("a:1", gone), &job("a:2", json!({}))), [image]);
+    let goes = "info SpecChanged Job/web spec: changed: ttlSecondsAfterFinished";
+    assert_eq!(reported(&job("a:1", gone), &job("a:2", json!({}))), [goes, image]);
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn configuration_and_limits_are_told_by_key() {
     let map = |data: Value| [object("v1", "ConfigMap", json!({"data": data}))];
     assert_eq!(
         reported(&map(json!({"a": "1", "b": "1"})), &map(json!({"b": "2", "c": "1"}))),
-        ["info SpecChanged ConfigMap/web data: keys c added; a removed"]
+        ["info SpecChanged ConfigMap/web data: keys c added; a removed; b changed"]
     );
     let budget = |least: u8| [object("policy/v1", "PodDisruptionBudget", json!({"spec": {"minAvailable": least}}))];
     assert_eq!(

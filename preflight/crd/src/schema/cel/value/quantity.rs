@@ -49,6 +49,12 @@ pub(in super::super) fn are_equal(left: &str, right: &str) -> bool {
     left == right || matches!((parse(left), parse(right)), (Ok(left), Ok(right)) if left == right)
 }
 
+/// Which of two quantities is more.
+pub(in super::super) fn compare(left: &str, right: &str) -> Option<std::cmp::Ordering> {
+    let (left, right) = (parse(left).ok()?, parse(right).ok()?);
+    Some(left.nanos.cmp(&right.nanos))
+}
+
 /// Why a text cannot be parsed as a quantity.
 pub(in super::super) enum Refusal {
     /// The server rejects it too.
