@@ -1,7 +1,8 @@
 //! Conversions between the versions of a kind: derived from their schemas, with a plan that says only what schemas do not.
 //!
 //! Every version is converted to the hub and from it, one step after the other. What a version has no field for is kept in
-//! a property bag, so that the way back restores it. A plan is compiled once; an object is walked once for each step.
+//! a property bag, so that the way back restores it. A plan is compiled once; an object is walked once for each step, and only
+//! where that step has anything to do.
 
 mod bag;
 mod compile;
@@ -9,6 +10,7 @@ mod converter;
 mod derive;
 mod execute;
 mod gaps;
+mod gather;
 mod given;
 mod golden;
 pub mod lineage;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -59,12 +60,30 @@ impl Levels {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Field(String),
-    Item { index: usize, of: usize, digest: String },
+    Item(Item),
+}
+
+/// An item of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Item {
+    index: usize,
+    of: usize,
+    digest: String,
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Field(name) => name.serialize(serializer),
+            Self::Item(item) => item.serialize(serializer),
+        }
+    }
 }
 
 /// A bag that was taken out of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Taken {
+    #[serde(rename = "at")]
     path: Vec<Place>,
     entries: Map<String, Value>,
 }
@@ -74,7 +93,7 @@ impl Taken {
     pub(super) fn paths(&self) -> impl Iterator<Item = Vec<PathSegment>> + '_ {
         let segment = |place: &Place| match place {
             Place::Field(name) => PathSegment::from(name.as_str()),
-            Place::Item { index, .. } => PathSegment::from(*index),
+            Place::Item(item) => PathSegment::from(item.index),
         };
         let start: Vec<PathSegment> = self.path.iter().map(segment).collect();
         self.entries.keys().map(move |key| {
@@ -87,29 +106,33 @@ impl Taken {
 /// Takes all bags out of an object that its version has no fields for.
 pub(super) fn take(value: &mut Value, levels: &Levels, name: &str) -> Vec<Taken> {
     let mut taken = Vec::new();
-    take_below(value, levels, name, &mut Vec::new(), &mut taken);
+    take_below(value, levels, name, &mut taken);
+    for bag in &mut taken {
+        bag.path.reverse();
+    }
     taken
 }
 
-fn take_below(value: &mut Value, levels: &Levels, name: &str, path: &mut Vec<Place>, taken: &mut Vec<Taken>) {
+/// Paths are made where there is a bag only, innermost step first.
+fn take_below(value: &mut Value, levels: &Levels, name: &str, taken: &mut Vec<Taken>) {
     match value {
         Value::Object(map) => {
             let is_kept = !levels.here || levels.declared;
             if !is_kept && let Some(Value::Object(entries)) = map.shift_remove(name) {
-                taken.push(Taken { path: path.clone(), entries });
+                taken.push(Taken { path: Vec::new(), entries });
             }
             for (field, inner) in &levels.fields {
                 if let Some(value) = map.get_mut(field) {
-                    path.push(Place::Field(field.clone()));
-                    take_below(value, inner, name, path, taken);
-                    path.pop();
+                    let before = taken.len();
+                    take_below(value, inner, name, taken);
+                    within(&mut taken[before..], || Place::Field(field.clone()));
                 }
             }
             if let Some(inner) = &levels.each {
                 for (key, value) in map.iter_mut() {
-                    path.push(Place::Field(key.clone()));
-                    take_below(value, inner, name, path, taken);
-                    path.pop();
+                    let before = taken.len();
+                    take_below(value, inner, name, taken);
+                    within(&mut taken[before..], || Place::Field(key.clone()));
                 }
             }
         }
@@ -118,25 +141,30 @@ fn take_below(value: &mut Value, levels: &Levels, name: &str, path: &mut Vec<Pla
             let of = items.len();
             for (index, item) in items.iter_mut().enumerate() {
                 let before = taken.len();
-                path.push(Place::Item { index, of, digest: String::new() });
-                take_below(item, inner, name, path, taken);
-                path.pop();
-                if taken.len() > before {
-                    let found = digest(item);
-                    for bag in &mut taken[before..] {
-                        if let Some(Place::Item { digest, .. }) = bag.path.get_mut(path.len()) {
-                            digest.clone_from(&found);
-                        }
-                    }
-                }
+                take_below(item, inner, name, taken);
+                within(&mut taken[before..], || Place::Item(Item { index, of, digest: digest_of(item) }));
             }
         }
         _ => {}
     }
 }
 
-fn digest(value: &Value) -> String {
-    hex::encode(&Sha256::digest(value.to_string().as_bytes())[..8])
+fn within(taken: &mut [Taken], place: impl FnOnce() -> Place) {
+    if taken.is_empty() {
+        return;
+    }
+    let place = place();
+    for bag in taken {
+        bag.path.push(place.clone());
+    }
+}
+
+fn digest_of(value: &Value) -> String {
+    digest(&value.to_string())
+}
+
+fn digest(text: &str) -> String {
+    hex::encode(&Sha256::digest(text.as_bytes())[..8])
 }
 
 /// What an annotation says.
@@ -155,8 +183,7 @@ pub(super) enum Carried {
 pub fn is_bag_edited(object: &Value) -> bool {
     let annotations = object.get("metadata").and_then(|metadata| metadata.get("annotations"));
     let Some(text) = annotations.and_then(|annotations| annotations.get(ANNOTATION)) else { return false };
-    let parsed = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    !matches!(read(parsed.as_ref()), Some(Carried::Bags(_, false)))
+    !matches!(read(text), Some(Carried::Bags(_, false)))
 }
 
 /// Takes the annotation off an object.
@@ -167,25 +194,26 @@ pub(super) fn take_annotation(object: &mut Value) -> Carried {
     if annotations.is_empty() {
         metadata.shift_remove("annotations");
     }
-    let parsed = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    read(parsed.as_ref()).unwrap_or(Carried::Unreadable)
+    read(&text).unwrap_or(Carried::Unreadable)
 }
 
-fn read(value: Option<&Value>) -> Option<Carried> {
-    let value = value?;
-    let bags = value.get("bags")?;
-    let is_edited = value.get("digest")?.as_str()? != digest(bags);
-    let taken = bags.as_array()?.iter().map(|bag| {
-        let place = |step: &Value| match step {
-            Value::String(name) => Some(Place::Field(name.clone())),
-            item => Some(Place::Item {
+fn read(annotation: &Value) -> Option<Carried> {
+    let mut parsed: Value = serde_json::from_str(annotation.as_str()?).ok()?;
+    let bags = parsed.get_mut("bags")?.take();
+    let is_edited = parsed.get("digest")?.as_str()? != digest_of(&bags);
+    let Value::Array(bags) = bags else { return None };
+    let taken = bags.into_iter().map(|mut bag| {
+        let place = |step: &mut Value| match step {
+            Value::String(name) => Some(Place::Field(std::mem::take(name))),
+            item => Some(Place::Item(Item {
                 index: usize::try_from(item.get("index")?.as_u64()?).ok()?,
                 of: usize::try_from(item.get("of")?.as_u64()?).ok()?,
                 digest: item.get("digest")?.as_str()?.to_owned(),
-            }),
+            })),
         };
-        let path = bag.get("at")?.as_array()?.iter().map(place).collect::<Option<Vec<_>>>()?;
-        Some(Taken { path, entries: bag.get("entries")?.as_object()?.clone() })
+        let path = bag.get_mut("at")?.as_array_mut()?.iter_mut().map(place).collect::<Option<Vec<_>>>()?;
+        let Value::Object(entries) = bag.get_mut("entries")?.take() else { return None };
+        Some(Taken { path, entries })
     });
     Some(Carried::Bags(taken.collect::<Option<Vec<_>>>()?, is_edited))
 }
@@ -194,17 +222,9 @@ fn read(value: Option<&Value>) -> Option<Carried> {
 ///
 /// # Errors
 /// If they are too long for one.
-pub(super) fn put_annotation(object: &mut Value, taken: Vec<Taken>) -> Result<(), String> {
-    let step = |place: Place| match place {
-        Place::Field(name) => Value::String(name),
-        Place::Item { index, of, digest } => json!({"index": index, "of": of, "digest": digest}),
-    };
-    let bag = |taken: Taken| {
-        let at: Vec<Value> = taken.path.into_iter().map(step).collect();
-        json!({"at": at, "entries": taken.entries})
-    };
-    let bags: Value = taken.into_iter().map(bag).collect::<Vec<_>>().into();
-    let text = json!({"digest": digest(&bags), "bags": bags}).to_string();
+pub(super) fn put_annotation(object: &mut Value, taken: &[Taken]) -> Result<(), String> {
+    let bags = serde_json::to_string(taken).map_err(|error| error.to_string())?;
+    let text = format!("{{\"digest\":\"{}\",\"bags\":{bags}}}", digest(&bags));
     if text.len() > LONGEST_ANNOTATION {
         return Err(format!(
             "what this version has no fields for takes {} bytes, and an annotation holds {LONGEST_ANNOTATION}",
@@ -256,9 +276,9 @@ fn place_of(object: &Value, path: &[Place]) -> Option<Vec<PathSegment>> {
                 node = node.get(name)?;
                 name.as_str().into()
             }
-            Place::Item { index, of, digest: wanted } => {
+            Place::Item(Item { index, of, digest: wanted }) => {
                 let items = node.as_array()?;
-                let is_it = |item: &Value| digest(item) == *wanted;
+                let is_it = |item: &Value| digest_of(item) == *wanted;
                 let found = if items.get(*index).is_some_and(is_it) {
                     *index
                 } else {

@@ -8,9 +8,10 @@ use pushback_crd::schema::Schema;
 use serde_json::{Value, json};
 
 use super::bag::Levels;
-use super::converter::{CompiledVersion, Converter, Edge};
+use super::converter::{CompiledVersion, Converter, Edge, Ways};
 use super::derive::{Derived, Deriver, Form};
 use super::gaps;
+use super::gather::gather;
 use super::lineage::{self, Lineage};
 use super::path::FieldPath;
 use super::plan::{BagPlace, ConversionPlan, Placed, Side, StepPlan, Unassessed};
@@ -62,18 +63,23 @@ pub fn compile(plan: &ConversionPlan, definition: &Value) -> Result<Converter, V
         return Err(errors.sorted());
     }
     let places = gaps::bags(&lineage, &steps, &derived);
-    let versions = forms.into_iter().zip(of_versions).zip(places);
-    let versions = versions.map(|(((form, declared), own), places)| version(form, &declared, own, &places, bag));
+    let versions = forms.into_iter().zip(of_versions).zip(places).enumerate();
+    let versions = versions.map(|(index, (((form, declared), own), places))| {
+        version(form, &declared, own, &places, bag, (index, lineage.hub))
+    });
     let operations = derived.values_mut().flat_map(|found| std::mem::take(&mut found.operations)).collect();
+    let versions = versions.collect();
+    let (next, edges) = (lineage.towards_hub(), edges(derived, &steps));
     Ok(Converter {
         name: plan.name.clone(),
         group: crd.group().to_owned(),
         kind: crd.kind().to_owned(),
         bag,
         place: plan.bag,
-        versions: versions.collect(),
-        next: lineage.towards_hub(),
-        edges: edges(derived, &steps),
+        versions,
+        ways: (0..lineage.versions.len()).map(|version| ways(version, &next, &edges)).collect(),
+        next,
+        edges,
         operations,
         lineage,
     })
@@ -286,17 +292,19 @@ fn version(
     own: Derived,
     places: &BTreeSet<FieldPath>,
     bag: &str,
+    (index, hub): (usize, usize),
 ) -> CompiledVersion {
     let mut storage_schema = form.skeleton.clone();
     add_bags(&mut storage_schema, bag, places);
-    let edge = |convert, programs: Vec<String>, operations: &[super::Operation]| Edge {
+    let edge = |ends, convert, programs: Vec<String>, operations: &[super::Operation]| Edge {
+        ends,
         convert,
         has_hooks: !programs.is_empty() || !operations.is_empty(),
         programs,
     };
     let has = |hooks: &super::step::Convert| if hooks.is_same() { &[] } else { own.operations.as_slice() };
-    let assign_to = edge(own.up.clone(), own.up_programs, has(&own.up));
-    let assign_from = edge(own.down.clone(), own.down_programs, has(&own.down));
+    let assign_to = edge((index, hub), own.up.clone(), own.up_programs, has(&own.up));
+    let assign_from = edge((hub, index), own.down.clone(), own.down_programs, has(&own.down));
     CompiledVersion {
         levels: Levels::of(places, declared),
         has_bags: !declared.is_empty(),
@@ -315,13 +323,27 @@ fn edges(
     for ((older, newer), found) in derived {
         let step = steps.get(&(older, newer));
         let has = |hooks: fn(&StepPlan) -> bool| step.is_some_and(hooks);
-        let up = Edge { convert: found.up, programs: found.up_programs, has_hooks: has(|step| !step.up.is_empty()) };
-        let down =
-            Edge { convert: found.down, programs: found.down_programs, has_hooks: has(|step| !step.down.is_empty()) };
-        edges.insert((older, newer), up);
-        edges.insert((newer, older), down);
+        let (up, down) = (has(|step| !step.up.is_empty()), has(|step| !step.down.is_empty()));
+        let up = Edge { ends: (older, newer), convert: found.up, programs: found.up_programs, has_hooks: up };
+        let down = Edge { ends: (newer, older), convert: found.down, programs: found.down_programs, has_hooks: down };
+        edges.extend([up, down].map(|edge| (edge.ends, edge)));
     }
     edges
+}
+
+/// The steps between a version and the hub.
+fn ways(version: usize, next: &BTreeMap<usize, usize>, edges: &BTreeMap<(usize, usize), Edge>) -> Ways {
+    let mut ways = Ways::default();
+    let mut here = version;
+    while let Some(&there) = next.get(&here) {
+        ways.up.extend(edges.get(&(here, there)).cloned());
+        ways.down.extend(edges.get(&(there, here)).cloned());
+        here = there;
+    }
+    ways.down.reverse();
+    gather(&mut ways.up);
+    gather(&mut ways.down);
+    ways
 }
 
 impl ConversionPlan {

@@ -142,14 +142,24 @@ pub(super) struct CompiledVersion {
 /// One direction of a step.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edge {
+    /// The versions that it leads from and to.
+    pub(super) ends: (usize, usize),
     pub(super) convert: Convert,
     pub(super) programs: Vec<String>,
     /// Whether the plan says more than what is derived.
     pub(super) has_hooks: bool,
 }
 
+/// The steps between a version and the hub.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    pub(super) up: Vec<Edge>,
+    pub(super) down: Vec<Edge>,
+}
+
 impl Edge {
-    fn apply(&self, object: &mut Value, from: &str, to: &str, state: &mut State<'_>) -> Result<(), ConversionError> {
+    fn apply(&self, object: &mut Value, lineage: &Lineage, state: &mut State<'_>) -> Result<(), ConversionError> {
+        let (from, to) = (lineage.versions[self.ends.0].as_str(), lineage.versions[self.ends.1].as_str());
         let before = if self.programs.is_empty() { Value::Null } else { object.clone() };
         self.convert.apply(object, &mut state.run)?;
         for program in &self.programs {
@@ -180,10 +190,14 @@ impl<'r> State<'r> {
         Self { run: Run { bag, lost: Vec::new() }, programs, lost: Vec::new() }
     }
 
-    fn finished(mut self, object: Value) -> Converted {
+    fn lost(mut self) -> Vec<Lost> {
         let dropped = self.run.lost.into_iter().map(|path| Lost { path: shown(path), why: Why::Dropped });
         self.lost.extend(dropped);
-        Converted { object, lost: self.lost }
+        self.lost
+    }
+
+    fn finished(self, object: Value) -> Converted {
+        Converted { object, lost: self.lost() }
     }
 }
 
@@ -199,6 +213,8 @@ pub struct Converter {
     pub(super) versions: Vec<CompiledVersion>,
     pub(super) next: BTreeMap<usize, usize>,
     pub(super) edges: BTreeMap<(usize, usize), Edge>,
+    /// For each version the steps to the hub and those from it, as they are executed.
+    pub(super) ways: Vec<Ways>,
     pub(super) operations: Vec<Operation>,
 }
 
@@ -280,14 +296,26 @@ impl Converter {
     /// # Errors
     /// If it is of another kind or of an unknown version, or an expression or program of the plan fails.
     pub fn convert(&self, mut object: Value, to: &str, programs: &dyn Programs) -> Result<Converted, ConversionError> {
-        let (from, to) = (self.version_of(&object)?, self.version(to)?);
+        let lost = self.convert_in_place(&mut object, to, programs)?;
+        Ok(Converted { object, lost })
+    }
+
+    /// The same in its place; says what is lost. An object that cannot be converted is left half converted, with its
+    /// kind, its name and its version as they were.
+    pub(super) fn convert_in_place(
+        &self,
+        object: &mut Value,
+        to: &str,
+        programs: &dyn Programs,
+    ) -> Result<Vec<Lost>, ConversionError> {
+        let (from, to) = (self.version_of(object)?, self.version(to)?);
         if from == to {
-            return Ok(Converted { object, lost: Vec::new() });
+            return Ok(Vec::new());
         }
         let mut state = State::new(self.bag, programs);
-        self.up(&mut object, from, &mut state)?;
-        self.down(&mut object, to, &mut state)?;
-        Ok(state.finished(object))
+        self.up(object, from, &mut state)?;
+        self.down(object, to, &mut state)?;
+        Ok(state.lost())
     }
 
     /// Converts an object to the storage schema of the hub, with its bags.
@@ -377,24 +405,19 @@ impl Converter {
         if self.place == BagPlace::Annotation {
             self.unpack(object, &mut state.lost);
         }
-        version.assign_to.apply(object, self.name_of(from), self.hub(), state)?;
-        for pair in self.way(from).windows(2) {
-            self.step(object, pair[0], pair[1], state)?;
-        }
-        Ok(())
+        version.assign_to.apply(object, &self.lineage, state)?;
+        self.ways[from].up.iter().try_for_each(|step| step.apply(object, &self.lineage, state))
     }
 
     /// From the hub.
     fn down(&self, object: &mut Value, to: usize, state: &mut State<'_>) -> Result<(), ConversionError> {
-        for pair in self.way(to).windows(2).rev() {
-            self.step(object, pair[1], pair[0], state)?;
-        }
+        self.ways[to].down.iter().try_for_each(|step| step.apply(object, &self.lineage, state))?;
         let version = &self.versions[to];
-        version.assign_from.apply(object, self.hub(), self.name_of(to), state)?;
+        version.assign_from.apply(object, &self.lineage, state)?;
         let taken = bag::take(object, &version.levels, self.bag);
         if !taken.is_empty() {
             match self.place {
-                BagPlace::Annotation => bag::put_annotation(object, taken).map_err(ConversionError::of_object)?,
+                BagPlace::Annotation => bag::put_annotation(object, &taken).map_err(ConversionError::of_object)?,
                 BagPlace::Property | BagPlace::Nowhere => {
                     let paths = taken.iter().flat_map(bag::Taken::paths);
                     state.lost.extend(paths.map(|path| Lost { path: display_path(&path), why: Why::NotKept }));
@@ -403,16 +426,6 @@ impl Converter {
         }
         self.set_version(object, to);
         Ok(())
-    }
-
-    fn step(&self, object: &mut Value, from: usize, to: usize, state: &mut State<'_>) -> Result<(), ConversionError> {
-        match self.edges.get(&(from, to)) {
-            Some(edge) => edge.apply(object, self.name_of(from), self.name_of(to), state),
-            None => {
-                let message = format!("there is no step from {} to {}", self.name_of(from), self.name_of(to));
-                Err(ConversionError::of_object(message))
-            }
-        }
     }
 
     fn unpack(&self, object: &mut Value, lost: &mut Vec<Lost>) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::operation::{as_quantity, as_scalar};
 use super::plan::Keyed;
-use super::step::{Aside, Assignment, Convert, Field, Move, ObjectStep, Pull};
+use super::step::{Aside, Assignment, Convert, FEW, Field, Move, ObjectStep, Pull};
 use crate::source::PathSegment;
 
 /// Objects with up to so many fields are converted in place.
@@ -184,7 +184,7 @@ impl ObjectStep {
     pub(super) fn apply(&self, value: &mut Value, run: &mut Run<'_>) -> Result<(), Failure> {
         let assigned = if value.is_object() { self.assigned(value)? } else { Vec::new() };
         let Value::Object(map) = value else { return Ok(()) };
-        let mut bag = match map.shift_remove(run.bag) {
+        let mut bag = match has(map, run.bag).then(|| map.shift_remove(run.bag)).flatten() {
             Some(Value::Object(bag)) => bag,
             Some(other) => {
                 map.insert(run.bag.to_owned(), other);
@@ -225,7 +225,11 @@ impl ObjectStep {
                 put(map, &assignment.field, value, assignment.always);
             }
         }
-        bag.extend(stashed);
+        if bag.is_empty() {
+            bag = stashed;
+        } else if !stashed.is_empty() {
+            bag.extend(stashed);
+        }
         if !bag.is_empty() {
             map.insert(run.bag.to_owned(), Value::Object(bag));
         }
@@ -306,12 +310,13 @@ impl ObjectStep {
         stashed: &mut Map<String, Value>,
         run: &mut Run<'_>,
     ) -> Result<(), Failure> {
-        let found = |(place, key): (usize, &String)| Some((place, self.fields.entry(key)?));
-        let places: Vec<(usize, &(String, Field))> = map.keys().enumerate().filter_map(found).collect();
+        let mut found: [Option<(usize, &(String, Field))>; FEW] = [const { None }; FEW];
+        let fields = map.keys().enumerate().filter_map(|(place, key)| Some((place, self.fields.entry(key)?)));
+        found.iter_mut().zip(fields).for_each(|(slot, field)| *slot = Some(field));
         // All are taken out before any comes back: names may be swapped.
-        let mut taken: Vec<(usize, &str, Value)> = Vec::with_capacity(places.len());
+        let mut taken: [Option<(usize, String, Value)>; FEW] = [const { None }; FEW];
         let mut gone = 0;
-        for (place, (key, field)) in places {
+        for (slot, (place, (key, field))) in taken.iter_mut().zip(found.into_iter().flatten()) {
             if let Field::Keep { to, convert, aside: None } = field
                 && to == key
             {
@@ -320,13 +325,14 @@ impl ObjectStep {
                 }
                 continue;
             }
-            let Some(mut value) = map.shift_remove(key) else { continue };
+            let Some((mut name, mut value)) = map.shift_remove_entry(key) else { continue };
             match field {
                 Field::Keep { to, convert, aside } => {
                     let aside = aside.as_ref();
                     let converted = |run: &mut Run<'_>| converted(convert, aside, &mut value, stashed, run);
                     if run.within(|| key.as_str().into(), converted)? {
-                        taken.push((place - gone, to, value));
+                        name.clone_from(to);
+                        *slot = Some((place - gone, name, value));
                         continue;
                     }
                 }
@@ -337,8 +343,8 @@ impl ObjectStep {
             }
             gone += 1;
         }
-        for (place, to, value) in taken {
-            map.shift_insert(place.min(map.len()), to.to_owned(), value);
+        for (place, name, value) in taken.into_iter().flatten() {
+            map.shift_insert(place.min(map.len()), name, value);
         }
         Ok(())
     }
@@ -461,6 +467,11 @@ fn encode(value: Value, raw: bool) -> Value {
 
 fn decode(text: &str, raw: bool) -> Option<Value> {
     if raw { Some(text.into()) } else { serde_json::from_str(text).ok() }
+}
+
+/// Whether there is a field of this name. Comparing a few names takes less time than hashing one.
+fn has(map: &Map<String, Value>, name: &str) -> bool {
+    if map.len() <= 2 * FEW { map.keys().any(|key| key == name) } else { map.contains_key(name) }
 }
 
 /// Takes a value out of nested objects. An object that has nothing else goes with it.

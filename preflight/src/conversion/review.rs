@@ -28,7 +28,10 @@ pub struct Envelope {
 impl Envelope {
     fn around(&self, mut response: Value) -> Value {
         response["uid"] = self.uid.as_str().into();
-        json!({"apiVersion": self.api_version, "kind": KIND, "response": response})
+        // Not by `json!`, which would copy the objects.
+        let mut review = json!({"apiVersion": self.api_version, "kind": KIND});
+        review["response"] = response;
+        review
     }
 
     /// The answer if nothing is converted.
@@ -38,7 +41,6 @@ impl Envelope {
     }
 
     fn converted(&self, objects: Vec<Value>) -> Value {
-        // Not by `json!`, which would copy the objects.
         let mut response = json!({"result": {"status": "Success"}});
         response["convertedObjects"] = Value::Array(objects);
         self.around(response)
@@ -190,24 +192,25 @@ impl Reviewer {
     }
 
     fn object(&self, object: &mut Value, to: &str, done: &mut Done) -> Result<(), Failure> {
-        let failed = Failure::of(object);
         if !object.is_object() {
-            return Err(failed.because("", &format!("expected an object, found {}", describe(object)), ""));
+            let message = format!("expected an object, found {}", describe(object));
+            return Err(Failure::of(object).because("", &message, ""));
         }
         let Some(converter) = self.converters.iter().find(|converter| converter.is_for(object)) else {
             let message = "the server has no definition of this kind";
-            return Err(failed.because("", message, "start it with the definition (--crd)"));
+            return Err(Failure::of(object).because("", message, "start it with the definition (--crd)"));
         };
         let (group, version) = split_api_version(to);
         if group != converter.group() {
             let message = format!("{group:?} is another group");
-            return Err(failed.because("", &message, ""));
+            return Err(Failure::of(object).because("", &message, ""));
         }
-        let converted = converter.convert(object.take(), version, &NoPrograms).map_err(|error| {
-            failed.because(&error.path, &error.message, "correct the field, or the conversion plan")
+        // What names the object is not converted, and its version is written last.
+        let lost = converter.convert_in_place(object, version, &NoPrograms).map_err(|error| {
+            let hint = "correct the field, or the conversion plan";
+            Failure::of(object).because(&error.path, &error.message, hint)
         })?;
-        *object = converted.object;
-        for lost in converted.lost {
+        for lost in lost {
             *done.lost.entry(lost.why).or_default() += 1;
         }
         Ok(())

@@ -57,6 +57,9 @@ impl Convert {
     }
 }
 
+/// Up to so many names are compared one by one.
+pub(super) const FEW: usize = 8;
+
 /// Entries by name. Most objects have few, and comparing a few names takes less time than hashing one.
 #[derive(Clone, Debug)]
 pub(super) struct Table<T> {
@@ -72,16 +75,13 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Up to so many names are compared one by one.
-    const FEW: usize = 8;
-
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Whether entries are compared one by one.
     pub(super) fn is_short(&self) -> bool {
-        self.entries.len() <= Self::FEW
+        self.entries.len() <= FEW
     }
 
     pub(super) fn len(&self) -> usize {

@@ -7,7 +7,8 @@ use pushback_crd::schema::testing::edit::number;
 use serde_json::{Map, Value, json};
 
 use super::person::people;
-use super::{definition, load, plan, without_bag};
+use super::{converter, definition, load, plan, without_bag};
+use crate::conversion::converter::Ways;
 use crate::conversion::{Converter, NoPrograms};
 
 fn rounds(otherwise: u64) -> u64 {
@@ -72,8 +73,22 @@ fn generated(generator: &mut Generator, converter: &Converter, version: &str) ->
     object
 }
 
+/// The same conversions with every step as it was derived, so that nothing is done in another one than its own.
+fn step_by_step(converter: &Converter) -> Converter {
+    let edge = |from: usize, to: usize| converter.edges.get(&(from, to)).cloned().expect("a step");
+    let ways = |version: usize| {
+        let way = converter.way(version);
+        Ways {
+            up: way.windows(2).map(|pair| edge(pair[0], pair[1])).collect(),
+            down: way.windows(2).rev().map(|pair| edge(pair[1], pair[0])).collect(),
+        }
+    };
+    Converter { ways: (0..converter.lineage().versions.len()).map(ways).collect(), ..converter.clone() }
+}
+
 /// Converts generated objects of every version to every other one, and to storage and back.
 fn hold(converter: &Converter, seed: u64, rounds: u64) {
+    let step_by_step = step_by_step(converter);
     for from in &converter.lineage().versions {
         for to in &converter.lineage().versions {
             let mut generator = Generator::new(seed);
@@ -84,6 +99,7 @@ fn hold(converter: &Converter, seed: u64, rounds: u64) {
                     .convert(object.clone(), to, &NoPrograms)
                     .unwrap_or_else(|error| panic!("{error}: {place}"));
                 assert_eq!(converted.object["apiVersion"], format!("{}/{to}", converter.group()), "{place}");
+                assert_eq!(step_by_step.convert(object.clone(), to, &NoPrograms), Ok(converted), "{place}");
                 if from != to {
                     continue;
                 }
@@ -102,6 +118,47 @@ fn hold(converter: &Converter, seed: u64, rounds: u64) {
 #[test]
 fn generated_people_come_back_from_storage() {
     hold(&people(), number("PUSHBACK_SEED", 1), rounds(20));
+}
+
+/// Names that change with every version, in objects and in lists.
+#[test]
+fn a_list_is_walked_once_on_the_way_through_many_versions() {
+    let string = || json!({"type": "string"});
+    let spec = |version: usize| {
+        let port = json!({"type": "object", "properties": {format!("number{version}"): {"type": "integer"}}});
+        let item = json!({"type": "object", "properties": {
+            "name": string(), format!("old{version}"): string(), format!("port{version}"): port,
+        }});
+        // The name of an earlier version comes again, with another meaning.
+        let swapped = if version.is_multiple_of(2) { ["one", "other"] } else { ["other", "one"] };
+        json!({
+            format!("key{version}"): string(), format!("only{version}"): string(),
+            "items": {"type": "array", "items": item}, swapped[0]: string(), swapped[1]: {"type": "integer"},
+            "parts": {"type": "object", "additionalProperties": {"type": "object", "properties": {
+                format!("part{version}"): string(), "kept": string(),
+            }}},
+        })
+    };
+    let step = |from: usize| {
+        let to = from + 1;
+        let renamed = |path: &str| (format!("spec.{path}{from}"), json!(format!("spec.{path}{to}")));
+        let inner =
+            (format!("spec.items[*].port{from}.number{from}"), json!(format!("spec.items[*].port{to}.number{to}")));
+        let mut renames: Map<String, Value> =
+            ["key", "items[*].old", "items[*].port", "parts[*].part"].map(renamed).into_iter().collect();
+        renames.extend([inner]);
+        renames.extend([("spec.one", "spec.other"), ("spec.other", "spec.one")].map(|(a, b)| (a.to_owned(), json!(b))));
+        json!({"from": format!("v{from}"), "to": format!("v{to}"), "renames": renames})
+    };
+    let names: Vec<String> = (1..=5).map(|version| format!("v{version}")).collect();
+    let versions: Vec<(&str, Value)> = (1..=5).map(|version| (names[version - 1].as_str(), spec(version))).collect();
+    let more = json!({"policy": {"unassessed": "stash"}, "steps": (1..5).map(step).collect::<Vec<_>>()});
+    let converter = converter(&versions, more);
+    for way in [&converter.ways[0].up, &converter.ways[0].down] {
+        let walks: Vec<bool> = way.iter().map(|step| format!("{:?}", step.convert).contains("Each(")).collect();
+        assert_eq!(walks, [true, false, false, false]);
+    }
+    hold(&converter, number("PUSHBACK_SEED", 1), rounds(20));
 }
 
 /// Definitions of real releases whose versions differ, and that `PUSHBACK_CRDS` names: one or more files.
