@@ -111,7 +111,7 @@ impl CarryingOver<'_> {
         }
         self.await_served().await?;
         self.await_unserved(conversion.from(), &live).await?;
-        settle(self.cluster, None, events).await;
+        settle(self.cluster, events).await;
         let count = conversion.run(self.cluster, &live).await?;
         note(events, format!("{}: {} converted from {}", self.name, counted(count, "object"), conversion.from()));
         Ok(())

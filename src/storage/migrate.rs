@@ -145,12 +145,14 @@ impl Migrate<'_> {
             storage: storage.clone(),
         };
         let kind = definitions::object_kind(&state, &storage, has_status);
-        match self.passes(&state, kind, &mut done, events).await {
+        // Asked once: a server that starts later reads the definition as it is then.
+        let settling = if self.writes() { settling(self.cluster, self.options.settle).await } else { Duration::ZERO };
+        match self.passes(&state, kind, &mut done, settling, events).await {
             Ok(()) if done.proved && !self.options.verify_only => {}
             Ok(()) => return Ok(done),
             Err(error) => return Err(self.ended(error, done).await),
         }
-        self.settle(events).await;
+        wait(settling, events).await;
         let stored = match self.prune(&state).await {
             Ok(stored) => stored.ok_or_else(|| MigrateError::Changed { definition: self.name.to_owned() })?,
             Err(error) => return Err(self.ended(error, done).await),
@@ -190,31 +192,39 @@ impl Migrate<'_> {
         state: &StoredState,
         kind: Arc<Kind>,
         done: &mut Migration,
+        settling: Duration,
         events: &Events,
     ) -> Result<(), ClusterError> {
         let options = self.options;
         let rewrite = RewriteOptions { keep_owners: options.keep_owners, dry_run: options.dry_run };
         let mut pass = Pass { cluster: self.cluster, kind, pace: options.pace, shard: options.shard, rewrite };
         let record = ProgressRecord::of(&options.namespace, self.name, options.shard);
-        let writes = !(options.dry_run || options.verify_only);
-        let mut progress = match writes {
-            true => record.read(self.cluster, state).await?.unwrap_or_else(|| Progress::fresh(state)),
-            false => Progress::fresh(state),
-        };
+        let writes = self.writes();
+        let (mut may_exist, known) = if writes { record.read(self.cluster, state).await? } else { (true, None) };
+        let mut progress = known.unwrap_or_else(|| Progress::fresh(state));
         if !progress.next.is_empty() {
             note(events, format!("{}: goes on where an earlier run stopped, as {} says", self.name, record.name()));
         }
         if writes {
-            self.settle(events).await;
+            wait(settling, events).await;
         }
         let mut number = 0;
         if !progress.written {
             number = 1;
             let from = progress.next.clone();
             let keep = writes.then_some((&record, &mut progress));
-            let mut page = Paged { migrate: self, events, pass: number, keep, is_recorded: true, reported: 0 };
+            let mut page = Paged {
+                migrate: self,
+                events,
+                pass: number,
+                keep,
+                is_recorded: true,
+                has_recorded: false,
+                reported: 0,
+            };
             let count = pass_of(done);
             pass.run(&from, count, &mut page).await?;
+            may_exist |= page.has_recorded;
             let is_proof = count.proves() && from.is_empty() && !options.dry_run;
             let has_failed = count.failed > 0;
             if options.dry_run || has_failed {
@@ -238,7 +248,15 @@ impl Migrate<'_> {
         }
         while !done.proved && number < PASSES {
             number += 1;
-            let mut page = Paged { migrate: self, events, pass: number, keep: None, is_recorded: true, reported: 0 };
+            let mut page = Paged {
+                migrate: self,
+                events,
+                pass: number,
+                keep: None,
+                is_recorded: true,
+                has_recorded: false,
+                reported: 0,
+            };
             let count = pass_of(done);
             pass.run("", count, &mut page).await?;
             let (proves, has_failed) = (count.proves(), count.failed > 0);
@@ -247,8 +265,10 @@ impl Migrate<'_> {
                 return Ok(());
             }
         }
-        for record in self.records() {
-            record.remove(self.cluster).await?;
+        if may_exist || options.shard.is_some() {
+            for record in self.records() {
+                record.remove(self.cluster).await?;
+            }
         }
         Ok(())
     }
@@ -266,7 +286,7 @@ impl Migrate<'_> {
         let mut left = Vec::new();
         for index in 0..count {
             let record = ProgressRecord::of(&self.options.namespace, self.name, Some(Shard { index, count }));
-            if !record.read(self.cluster, state).await?.is_some_and(|progress| progress.written) {
+            if !record.read(self.cluster, state).await?.1.is_some_and(|progress| progress.written) {
                 left.push(index);
             }
         }
@@ -284,11 +304,8 @@ impl Migrate<'_> {
         }
     }
 
-    /// Waits until all API servers know the storage version. A single one knows it at once.
-    async fn settle(&self, events: &Events) {
-        if !self.options.dry_run {
-            settle(self.cluster, self.options.settle, events).await;
-        }
+    fn writes(&self) -> bool {
+        !(self.options.dry_run || self.options.verify_only)
     }
 
     /// Lists the storage version alone as stored; `None` if the definition is not the one that the proof is about.
@@ -322,16 +339,25 @@ fn pass_of(done: &mut Migration) -> &mut PassCount {
     done.passes.push_mut(PassCount::default())
 }
 
-/// Waits until all API servers know a definition; by default as long as their number needs.
-pub(super) async fn settle(cluster: &dyn Cluster, wait: Option<Duration>, events: &Events) {
-    let wait = match wait {
-        Some(wait) => wait,
+/// Waits until all API servers know a definition.
+pub(super) async fn settle(cluster: &dyn Cluster, events: &Events) {
+    wait(settling(cluster, None).await, events).await;
+}
+
+/// How long it takes until all API servers know a definition; by default as long as their number needs. A single one knows
+/// it at once.
+async fn settling(cluster: &dyn Cluster, given: Option<Duration>) -> Duration {
+    match given {
+        Some(given) => given,
         None if servers(cluster).await == Some(1) => Duration::ZERO,
         None => SETTLE,
-    };
-    if !wait.is_zero() {
-        note(events, format!("waiting {} s until every API server knows the definition", wait.as_secs()));
-        tokio::time::sleep(wait).await;
+    }
+}
+
+async fn wait(settling: Duration, events: &Events) {
+    if !settling.is_zero() {
+        note(events, format!("waiting {} s until every API server knows the definition", settling.as_secs()));
+        tokio::time::sleep(settling).await;
     }
 }
 
@@ -356,7 +382,10 @@ struct Paged<'a> {
     events: &'a Events,
     pass: u32,
     keep: Option<(&'a ProgressRecord, &'a mut Progress)>,
+    /// Whether it is worth another try.
     is_recorded: bool,
+    /// Whether it was tried.
+    has_recorded: bool,
     /// Objects at the last message.
     reported: u64,
 }
@@ -375,6 +404,7 @@ impl AfterPage for Paged<'_> {
             return;
         }
         next.clone_into(&mut progress.next);
+        self.has_recorded = true;
         self.is_recorded = self.migrate.record(record, progress, self.events).await;
     }
 }

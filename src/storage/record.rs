@@ -63,14 +63,18 @@ impl ProgressRecord {
         Self { address: Address::new(config_map_kind(), namespace, &name) }
     }
 
-    /// What is recorded of the definition as it is now; `None` if nothing is, or about another state of it.
+    /// Whether there is a record, and what it says of the definition as it is now; `None` if it is about another state.
     ///
     /// # Errors
     /// The cluster's error.
-    pub async fn read(&self, cluster: &dyn Cluster, state: &StoredState) -> Result<Option<Progress>, ClusterError> {
+    pub async fn read(
+        &self,
+        cluster: &dyn Cluster,
+        state: &StoredState,
+    ) -> Result<(bool, Option<Progress>), ClusterError> {
         let object = cluster.get(&self.address).await?;
         let parse = |object: Arc<Value>| serde_json::from_str::<Progress>(object.get("data")?.get(KEY)?.as_str()?).ok();
-        Ok(object.and_then(parse).filter(|progress| progress.is_of(state)))
+        Ok((object.is_some(), object.and_then(parse).filter(|progress| progress.is_of(state))))
     }
 
     /// Records. Only this process writes to the record, so that the last write wins.
