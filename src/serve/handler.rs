@@ -59,11 +59,14 @@ impl Reply {
     }
 
     /// The answer to a body.
-    fn to(body: &[u8], answer: impl FnOnce(review::Request) -> Answer) -> Self {
-        let request = match review::Request::read(body) {
+    fn to(body: Vec<u8>, answer: impl FnOnce(review::Request) -> Answer) -> Self {
+        let size = body.len();
+        let request = match review::Request::read(&body) {
             Ok(request) => request,
             Err(reason) => return Self::text(Outcome::Malformed, StatusCode::BAD_REQUEST, reason),
         };
+        // Not in memory beside its answer.
+        drop(body);
         let envelope = request.envelope().clone();
         let (outcome, review, result) = match catch_unwind(AssertUnwindSafe(|| answer(request))) {
             Ok(Answer { review, result: Ok(done) }) => (Outcome::Converted, review, Ok(done)),
@@ -73,8 +76,10 @@ impl Reply {
                 (Outcome::Panicked, envelope.failed(&reason), Err(reason))
             }
         };
-        match serde_json::to_vec(&review) {
-            Ok(body) => Self { outcome, status: StatusCode::OK, body, result },
+        // Most answers are a little longer than what was asked; one that grew piece by piece would be copied on the way.
+        let mut body = Vec::with_capacity(size + size / 4);
+        match serde_json::to_writer(&mut body, &review) {
+            Ok(()) => Self { outcome, status: StatusCode::OK, body, result },
             Err(error) => Self::text(Outcome::Panicked, StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
         }
     }
@@ -174,10 +179,11 @@ impl Service {
             return too_large();
         }
         // Without a length, a body may become as long as any.
-        let size = size.upper().and_then(|size| usize::try_from(size).ok()).unwrap_or(self.longest).min(self.longest);
+        let known = size.exact().and_then(|size| usize::try_from(size).ok());
+        let size = known.unwrap_or(self.longest);
         let Some(memory) = permit(&self.memory, size.div_ceil(KIBIBYTE).max(1)).await else { return closed() };
-        let body = match Limited::new(body, self.longest).collect().await {
-            Ok(body) => body.to_bytes(),
+        let body = match whole(Limited::new(body, self.longest), known.unwrap_or_default()).await {
+            Ok(body) => body,
             Err(error) if error.is::<LengthLimitError>() => return too_large(),
             Err(error) => {
                 let reason = format!("the request ended early: {error}");
@@ -187,7 +193,7 @@ impl Service {
         let Some(processor) = permit(&self.processors, 1).await else { return closed() };
         let reviewer = Arc::clone(&self.reviewer.read().unwrap_or_else(PoisonError::into_inner));
         let work = spawn_blocking(move || {
-            let reply = Reply::to(&body, |request| reviewer.answer(request));
+            let reply = Reply::to(body, |request| reviewer.answer(request));
             // Given back here, not by who waits: it may have stopped waiting.
             drop((memory, processor));
             reply
@@ -197,6 +203,17 @@ impl Service {
             Reply::text(Outcome::Panicked, StatusCode::INTERNAL_SERVER_ERROR, reason)
         })
     }
+}
+
+/// The bytes of a body, in one place from the start: pieces that are put together at the end are in memory twice.
+async fn whole<B: Body<Data = Bytes> + Unpin>(mut body: B, size: usize) -> Result<Vec<u8>, B::Error> {
+    let mut bytes = Vec::with_capacity(size);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(bytes)
 }
 
 async fn permit(semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
@@ -220,7 +237,7 @@ mod tests {
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
             "request": {"uid": "u-1", "desiredAPIVersion": "example.com/v2", "objects": [{"secret": "hunter2"}]},
         });
-        let reply = Reply::to(review.to_string().as_bytes(), |_| std::panic::resume_unwind(Box::new("hunter2")));
+        let reply = Reply::to(review.to_string().into_bytes(), |_| std::panic::resume_unwind(Box::new("hunter2")));
         assert_eq!((reply.outcome, reply.status), (Outcome::Panicked, StatusCode::OK));
         let answer: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!(answer["response"]["uid"], "u-1");
