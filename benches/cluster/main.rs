@@ -1,7 +1,7 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
 //! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `mix`, `custom`, `migrate`, `definitions`,
-//! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into the README and the drawing
+//! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into docs/speed.md and the drawing
 //! into `docs/`.
 
 mod app;
@@ -53,7 +53,7 @@ use self::parts::Bench;
 const PARTS: [&str; 10] =
     ["processor", "releases", "apps", "mix", "custom", "migrate", "definitions", "conversions", "round-trips", "curve"];
 
-/// Where the README has the tables.
+/// Where docs/speed.md has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
 
 fn main() -> ExitCode {
@@ -104,12 +104,12 @@ fn main() -> ExitCode {
 }
 
 fn update_readme(text: &str) {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md"));
-    let readme = std::fs::read_to_string(path).expect("the README");
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/speed.md"));
+    let readme = std::fs::read_to_string(path).expect("docs/speed.md");
     let (before, rest) = readme.split_once(MARKS.0).expect("a mark where the tables begin");
     let (_, after) = rest.split_once(MARKS.1).expect("a mark where they end");
     let text = format!("{before}{}\n{}\n\n{}{after}", MARKS.0, text.trim(), MARKS.1);
-    std::fs::write(path, text).expect("the README is written");
+    std::fs::write(path, text).expect("docs/speed.md is written");
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark's result is its output")]

@@ -1,5 +1,5 @@
-//! The README's transcripts are what really happens: each ```` ```console ```` block is run, in order, at a terminal, in
-//! a fresh copy of the examples. `UPDATE_DOCS=1` writes what happens into the README instead of comparing.
+//! The transcripts of the README and the tour are what really happens: each ```` ```console ```` block is run, in order, at a
+//! terminal, in a fresh copy of the examples. `UPDATE_DOCS=1` writes what happens instead of comparing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,10 @@ fn readme() -> String {
     std::fs::read_to_string(root().join("README.md")).expect("README.md")
 }
 
-/// The README as pieces: text that stays, and commands with the lines that follow them.
+/// Documents with transcripts.
+const TRANSCRIPTS: [&str; 2] = ["README.md", "docs/tour.md"];
+
+/// A document as pieces: text that stays, and commands with the lines that follow them.
 enum Piece {
     Text(String),
     Command { command: String, output: String },
@@ -106,12 +109,17 @@ fn without_chance(output: &str) -> String {
 }
 
 fn the_transcripts_of_the_readme_are_what_happens() {
-    let readme = readme();
+    TRANSCRIPTS.into_iter().for_each(transcripts_happen);
+}
+
+fn transcripts_happen(document: &str) {
+    let path = root().join(document);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{document}: {error}"));
     let mut tour = Tour::start();
     let mut written = String::new();
     let mut differences = Vec::new();
     let mut commands = 0;
-    for piece in pieces(&readme) {
+    for piece in pieces(&text) {
         match piece {
             Piece::Text(text) => written += &text,
             Piece::Command { command, output } => {
@@ -121,7 +129,7 @@ fn the_transcripts_of_the_readme_are_what_happens() {
                 let gap = if output.ends_with("\n\n") || output == "\n" { "\n" } else { "" };
                 let screen = if screen.is_empty() { screen } else { screen + "\n" };
                 if without_chance(&screen) != without_chance(&output) {
-                    differences.push(format!("$ {command}\n--- README.md\n{output}--- what happens\n{screen}"));
+                    differences.push(format!("$ {command}\n--- {document}\n{output}--- what happens\n{screen}"));
                     written += &format!("$ {command}\n{screen}{gap}");
                 } else {
                     written += &format!("$ {command}\n{output}");
@@ -129,14 +137,14 @@ fn the_transcripts_of_the_readme_are_what_happens() {
             }
         }
     }
-    assert!(commands > 5, "only {commands} commands were found");
+    assert!(commands > 3, "only {commands} commands were found in {document}");
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(root().join("README.md"), written).expect("README.md is written");
+        std::fs::write(&path, written).expect("the document is written");
         return;
     }
     assert!(
         differences.is_empty(),
-        "README.md is stale; UPDATE_DOCS=1 cargo test --test integration readme corrects it\n{}",
+        "{document} is stale; UPDATE_DOCS=1 cargo test --test integration readme corrects it\n{}",
         differences.join("\n")
     );
 }
@@ -144,7 +152,7 @@ fn the_transcripts_of_the_readme_are_what_happens() {
 fn the_readme_names_only_files_that_exist() {
     let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").expect("a pattern");
     let mut found = 0;
-    for document in ["README.md", "docs/README.md"] {
+    for document in ["README.md", "docs/README.md", "docs/tour.md", "docs/preflight.md", "docs/kapp.md", "docs/speed.md"] {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{document}: {error}"));
         for target in link.captures_iter(&text) {
