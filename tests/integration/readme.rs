@@ -152,7 +152,9 @@ fn transcripts_happen(document: &str) {
 fn the_readme_names_only_files_that_exist() {
     let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").expect("a pattern");
     let mut found = 0;
-    for document in ["README.md", "docs/README.md", "docs/tour.md", "docs/preflight.md", "docs/kapp.md", "docs/speed.md"] {
+    for document in
+        ["README.md", "docs/README.md", "docs/tour.md", "docs/preflight.md", "docs/kapp.md", "docs/speed.md"]
+    {
         let path = root().join(document);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{document}: {error}"));
         for target in link.captures_iter(&text) {
