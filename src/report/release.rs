@@ -6,5 +6,6 @@ pub mod difference_markdown;
 pub mod difference_text;
 pub mod experiments_text;
 pub mod formats;
+mod same_changes;
 pub mod suite_text;
 pub mod versioned_text;

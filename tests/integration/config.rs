@@ -183,12 +183,14 @@ spec:
         )
     };
     app.apply(&definition("integer"), &[]).expect(0);
-    let refused = app.apply(&definition("string"), &[]).expect(10);
+    // A rule that is asked for refuses what no object shows.
+    let asked = "--preflight=CRDUpgradeSafety";
+    let refused = app.apply(&definition("string"), &[asked]).expect(10);
     let events = refused.events();
     let finding = events.iter().find(|event| event["type"] == "finding").expect("a finding");
     let fingerprint = finding["finding"]["fingerprint"].as_str().expect("a fingerprint");
     assert_eq!(app.history().len(), 1, "what was refused is no change");
-    app.apply(&definition("string"), &["--waive", &format!("{fingerprint}=nobody has one yet")]).expect(0);
+    app.apply(&definition("string"), &[asked, "--waive", &format!("{fingerprint}=nobody has one yet")]).expect(0);
     let history = app.history();
     let recorded = parse_text(&history[1]["data"]["findings"]).to_string();
     assert!(recorded.contains(fingerprint) && recorded.contains("nobody has one yet"), "{recorded}");

@@ -167,14 +167,15 @@ fn a_report_goes_where_it_is_asked_for() {
         |more: &[&str]| pushback.run(&[&["upgrade", "diff", "--from", "old.yaml", "--to", "new.yaml"], more].concat());
     assert_snapshot!(run(&[]).expect(0).stdout, @r"
     1.0 -> 1.1 on p
+    0 components added, 0 removed, 1 modified, 0 of them renamed
+    0 changes breaking, 1 warning, 0 info
 
     o/a
       SEVERITY  CHANGE           WHERE      WHAT
       warning   ResourceRemoved  Service/s  no longer managed: unless it is deleted, it is left behind
-
-    0 components added, 0 removed, 1 modified, 0 of them renamed
-    0 changes breaking, 1 warning, 0 info
     ");
+    assert_eq!(run(&["--min-severity", "breaking"]).expect(0).stdout, run(&["--breaking"]).expect(0).stdout);
+    assert!(run(&["--min-severity", "warning"]).expect(0).stdout.contains("ResourceRemoved"));
     let ran = run(&["--format=json", "--output", "r.json"]).expect(0);
     assert_eq!(ran.stdout, "");
     assert_eq!(json(&pushback.read("r.json")), json(&run(&["--format=json"]).stdout));

@@ -1,6 +1,7 @@
 //! `pushback upgrade diff`: what changed between two releases.
 
 use clap::Args;
+use pushback_preflight::operator::Severity;
 
 use super::arguments::{DefinitionsArgs, FailOn, MatchingArgs, ShownArgs, SidesArgs};
 use super::ended::RenderedReport;
@@ -18,7 +19,7 @@ Examples:
   pushback upgrade diff --from app:shop --to deploy --cluster kube      a live app as the old side
   pushback upgrade diff --from v2.20.yaml --to v2.21.yaml --format json
   pushback upgrade diff --from old.yaml --to new.yaml --breaking --format markdown --output diff.md
-  pushback upgrade diff --from old.yaml --to new.yaml --fail-on warning
+  pushback upgrade diff --from old.yaml --to new.yaml --min-severity warning --fail-on warning
 
 Exit codes: 0 done, 1 wrong input, 10 a change is as bad as --fail-on says.")]
 pub struct UpgradeDiffArgs {
@@ -28,8 +29,12 @@ pub struct UpgradeDiffArgs {
     matching: MatchingArgs,
     #[command(flatten)]
     definitions: DefinitionsArgs,
-    /// List breaking changes only; the counts stay those of all
-    #[arg(long, help_heading = "Comparison")]
+    /// List changes of this severity and worse; the counts stay those of all
+    #[arg(long, value_name = "SEVERITY", default_value = "info", value_parser = ["info", "warning", "breaking"],
+        ignore_case = true, help_heading = "Comparison")]
+    min_severity: String,
+    /// The same as --min-severity=breaking
+    #[arg(long, conflicts_with = "min_severity", help_heading = "Comparison")]
     breaking: bool,
     #[command(flatten)]
     shown: ShownArgs,
@@ -43,12 +48,13 @@ pub struct UpgradeDiffArgs {
 /// # Errors
 /// The releases cannot be read.
 pub async fn run(global: &GlobalArgs, arguments: UpgradeDiffArgs) -> Result<RenderedReport, CommandError> {
-    let UpgradeDiffArgs { sides, matching, definitions, breaking, shown, fail_on } = arguments;
+    let UpgradeDiffArgs { sides, matching, definitions, min_severity, breaking, shown, fail_on } = arguments;
+    let least = Severity::of(&min_severity.to_lowercase()).unwrap_or(Severity::Info);
     let place = shown.place()?;
     let compare = CompareReleases {
         sides: sides.resolve(global)?,
         options: matching.options(&definitions),
-        only_breaking: breaking,
+        least: if breaking { Severity::Breaking } else { least },
         fail_on: fail_on.least(),
     };
     RenderedReport::of(compare.run(&ProgressNotes(global)).await?, place)

@@ -4,6 +4,7 @@
 use pushback_preflight::operator::{ReleaseDiff, Severity};
 
 use super::difference_text::{counts, heading, own, title};
+use super::same_changes::{SameChanges, same_changes};
 use crate::report::markdown::{LIMIT, code, escaped};
 
 /// Bytes reserved for the note about omitted changes.
@@ -74,16 +75,14 @@ fn rows(diff: &ReleaseDiff) -> Vec<Row> {
         };
         sections.push(own(component).map(row).collect());
     }
-    for changes in diff.crd_changes.chunk_by(|one, other| one.crd_name == other.crd_name) {
-        let row = |change: &pushback_preflight::operator::DefinitionChange| Row {
-            section: format!("CustomResourceDefinition {}", change.crd_name),
-            severity: change.severity,
-            change: change.change_type.name(),
-            place: format!("{} {}", change.version, change.path).trim().to_owned(),
-            message: format!("{}; objects: {}", change.detail, change.verdict.as_str()),
-        };
-        sections.push(changes.iter().map(row).collect());
-    }
+    let row = |same: SameChanges<'_>| Row {
+        section: "CustomResourceDefinitions".to_owned(),
+        severity: same.first.severity,
+        change: same.first.change_type.name(),
+        place: format!("{} {}", same.definition(), same.place()).trim().to_owned(),
+        message: format!("{}; objects: {}", same.first.detail, same.first.verdict.as_str()),
+    };
+    sections.push(same_changes(&diff.crd_changes).into_iter().map(row).collect());
     for section in &mut sections {
         section.sort_by_key(|row| std::cmp::Reverse(row.severity));
     }

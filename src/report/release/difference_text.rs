@@ -1,17 +1,21 @@
 //! Changes between two releases as text for people.
 
+use std::cmp::Reverse;
+
 use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
 
+use super::same_changes::same_changes;
 use crate::report::escape::terminal_safe;
 use crate::report::table::Table;
 use crate::text::counted;
 
-/// A block per component with its changes, and the counts.
+/// The counts, then a block per component with its changes, the worst first.
 #[must_use]
 pub fn table(diff: &ReleaseDiff) -> String {
-    let mut text = terminal_safe(&title(diff)).into_owned() + "\n";
+    let mut text = format!("{}\n{}\n", terminal_safe(&title(diff)), counts(diff).join("\n"));
     for component in &diff.component_changes {
-        let changes: Vec<&Change> = own(component).collect();
+        let mut changes: Vec<&Change> = own(component).collect();
+        changes.sort_by_key(|change| Reverse(change.severity));
         if !changes.is_empty() {
             text += &format!("\n{}\n", terminal_safe(&heading(component)));
             text += &rows(&changes);
@@ -20,19 +24,15 @@ pub fn table(diff: &ReleaseDiff) -> String {
     if !diff.crd_changes.is_empty() {
         text += "\nCustomResourceDefinitions\n";
         let mut table = Table::new(&["  SEVERITY", "CHANGE", "DEFINITION", "WHERE", "WHAT", "OBJECTS"]);
-        for change in &diff.crd_changes {
+        for same in same_changes(&diff.crd_changes) {
+            let change = same.first;
             let severity = format!("  {}", change.severity.as_str());
             let name = change.change_type.name();
-            let place = if change.version.is_empty() {
-                change.path.clone()
-            } else {
-                format!("{} {}", change.version, change.path).trim_end().to_owned()
-            };
-            table.row(&[&severity, &name, &change.crd_name, &place, &change.detail, change.verdict.as_str()]);
+            table.row(&[&severity, &name, &same.definition(), &same.place(), &change.detail, change.verdict.as_str()]);
         }
         text += &table.text();
     }
-    format!("{text}\n{}\n", counts(diff).join("\n"))
+    text + "\n"
 }
 
 /// `2.10.0 -> 3.3.1 on odh`.

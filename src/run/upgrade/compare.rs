@@ -18,8 +18,8 @@ pub struct CompareReleases {
     pub sides: Sides,
     /// Comparison options.
     pub options: compare::Options,
-    /// Whether only breaking changes are listed.
-    pub only_breaking: bool,
+    /// The least severity that is listed.
+    pub least: Severity,
     /// Lowest severity that makes the command fail.
     pub fail_on: Option<Severity>,
 }
@@ -33,9 +33,7 @@ impl CompareReleases {
         let (old, new) = releases(&self.sides, notes).await?;
         let mut diff = compare::compare(&old, &new, self.options);
         let refusal = refusal(self.fail_on, diff.severities());
-        if self.only_breaking {
-            diff.keep_from(Severity::Breaking);
-        }
+        diff.keep_from(self.least);
         Ok(Answer::unless(diff, ExitCode::Refused, refusal))
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
             finding.offence = Some(Offence { pointer: pointer(&damage.path), message: damage.message.clone() });
         }
         Proof::Unknown { keyword, reason } if verdict == Verdict::Unknown && change.node().is_some() => {
-            finding.undecided = Some(undecided(keyword, reason.as_deref()));
+            finding.undecided = Some(undecided(&change, keyword, reason.as_deref()));
         }
         _ => {}
     }
@@ -56,9 +56,15 @@ fn pointer(path: &[PathSegment]) -> String {
 }
 
 /// What blocked a proof, as one sentence.
-fn undecided(keyword: &str, reason: Option<&str>) -> String {
+fn undecided(change: &DefinitionChange, keyword: &str, reason: Option<&str>) -> String {
     match (reason, keyword) {
         (Some(reason), _) => reason.to_owned(),
+        // Its values are what is not understood.
+        (None, "unhandled") => {
+            let values = change.new.as_ref().or(change.old.as_ref()).and_then(Value::as_array);
+            let why: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
+            format!("the schema there is not understood: {}", why.join(", "))
+        }
         (None, "x-kubernetes-validations") => {
             "the search found no object that a CEL rule refuses, and could not rule one out".to_owned()
         }
