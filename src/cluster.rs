@@ -235,6 +235,9 @@ pub struct ApplyOptions {
 impl ApplyOptions {
     /// Asks what an apply would do: nothing is stored, the manifest wins, and unknown fields are errors.
     pub const DRY_RUN: Self = Self { dry_run: true, force: true, strict: true };
+
+    /// The same for good.
+    pub const WRITE: Self = Self { dry_run: false, ..Self::DRY_RUN };
 }
 
 /// The body with the uid and resourceVersion that it was examined with: an apply of it is refused if the object has

@@ -24,6 +24,15 @@ const BASE64_FORMS: [GeneralPurpose; 4] = [STANDARD, STANDARD_NO_PAD, URL_SAFE_N
 
 const MASK: &str = "***";
 
+/// Text that is or names a URL, without its user, query and fragment, which can be secret.
+pub(crate) fn url(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    match text.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// Values of a request that no message may show. Empty for requests without Secrets.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets {
@@ -327,6 +336,12 @@ mod tests {
             "bad input, error found in #***"
         );
         assert_eq!(secrets.mask(".data.a: expected string, got &value{Value:77}"), ".data.a: expected string, got ***");
+    }
+
+    #[test]
+    fn a_url_is_shown_without_what_can_be_secret() {
+        assert_eq!(url("https://user:s3cret@exa mple/a?token=s3cret"), "https://exa mple/a");
+        assert_eq!(url("--file=https://user:s3cret@example.com/a#s3cret"), "--file=https://example.com/a");
     }
 
     #[test]

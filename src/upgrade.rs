@@ -1,5 +1,6 @@
 //! Live half of comparing releases: reads releases, and runs the experiments that test them.
 
+pub mod at_hand;
 pub mod change;
 pub mod difference;
 pub mod inject;

@@ -33,6 +33,8 @@ pub const API_VERSION: &str = "chaos.operatorchaos.io/v1alpha1";
 pub const KIND: &str = "ChaosExperiment";
 /// Prefix of the label and annotation keys of an experiment.
 pub const PREFIX: &str = "chaos.operatorchaos.io/";
+/// Annotation with the checks of the steady state after an upgrade, as in `steadyState.checks`, where they differ.
+pub const CHECKS_AFTER_UPGRADE: &str = "chaos.operatorchaos.io/checks-after-upgrade";
 /// Upper limit for the duration of an injection or a recovery, in seconds.
 pub const LONGEST_SECONDS: u64 = 3600;
 /// Recovery time that a runner allows if the experiment sets none, in seconds.
@@ -182,6 +184,22 @@ impl Experiment {
                 recovery_timeout_seconds: seconds(spec.text("/hypothesis/recoveryTimeout")),
             },
             tier: count(spec.get("tier")).and_then(|tier| u8::try_from(tier).ok()).unwrap_or(1),
+        }
+    }
+
+    /// Sets the checks that must hold once the new release runs.
+    pub fn expect_after_upgrade(&mut self, checks: &[Check]) {
+        let checks: Vec<Value> = checks.iter().map(Check::to_value).collect();
+        self.annotations.insert(CHECKS_AFTER_UPGRADE.to_owned(), Value::from(checks).to_string());
+    }
+
+    /// The checks that must hold once the new release runs: its own where the experiment names them.
+    #[must_use]
+    pub fn checks_after_upgrade(&self) -> Vec<Check> {
+        let written = self.annotations.get(CHECKS_AFTER_UPGRADE).and_then(|text| serde_json::from_str(text).ok());
+        match written {
+            Some(Value::Array(checks)) => checks.iter().map(Check::of).collect(),
+            _ => self.checks.clone(),
         }
     }
 

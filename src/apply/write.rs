@@ -497,7 +497,7 @@ fn unchanged(object: Option<Arc<Value>>) -> Done {
 /// object is written.
 fn options(planned: &Planned) -> ApplyOptions {
     let strict = matches!(planned.change.verification, Verification::NotVerified(_));
-    ApplyOptions { dry_run: false, force: true, strict }
+    ApplyOptions { strict, ..ApplyOptions::WRITE }
 }
 
 /// Whether a deleted object still exists: finalizers hold up its deletion.

@@ -15,6 +15,7 @@ use super::git::GitTree;
 use super::input::{InputError, error_in};
 use super::limits::{read_limited, size};
 use super::options::LoadOptions;
+use crate::redact;
 
 /// Maximum depth below a given directory.
 const MAX_DIRECTORY_DEPTH: usize = 64;
@@ -52,7 +53,7 @@ pub(super) struct FoundSources {
 /// An input for display, in whatever form it is given: a URL without user, password, query and fragment.
 #[must_use]
 pub fn shown_input(input: &str) -> String {
-    if input.contains("://") { fetch::without_secrets(input) } else { input.to_owned() }
+    if input.contains("://") { redact::url(input) } else { input.to_owned() }
 }
 
 /// Finds the sources that `inputs` name, in that order; files of a directory are sorted by path.
@@ -88,7 +89,7 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
 }
 
 fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError> {
-    let unreadable = |reason: &str| error_in(&fetch::without_secrets(input), format!("not a URL: {reason}"), &[]);
+    let unreadable = |reason: &str| error_in(&redact::url(input), format!("not a URL: {reason}"), &[]);
     let url = Url::parse(input).map_err(|error| unreadable(&error.to_string()))?;
     let name = fetch::shown(&url);
     match url.scheme() {

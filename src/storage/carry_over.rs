@@ -19,7 +19,7 @@ use super::migrate::{Migrate, MigrateError, MigrateOptions, settle};
 use super::note;
 use super::pass::Pace;
 use crate::app::lease::Lease;
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery, guarded};
+use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Written, guarded};
 use crate::event::Events;
 use crate::text::counted;
 
@@ -117,11 +117,15 @@ impl CarryingOver<'_> {
         Ok(())
     }
 
-    async fn write(&self, bridge: &Value, live: &Value) -> Result<(), ClusterError> {
+    /// Writes a form of the definition, if nobody has changed it since it was read.
+    ///
+    /// # Errors
+    /// The cluster's error, or that the lock was lost.
+    pub async fn write(&self, form: &Value, live: &Value) -> Result<Written, ClusterError> {
         if self.lock.is_some_and(|lock| !lock.holds()) {
             return Err(ClusterError::new(ErrorKind::TurnedAway, "the lock was lost"));
         }
-        self.cluster.apply(&self.address(), &guarded(bridge, live), self.options()).await.map(drop)
+        self.cluster.apply(&self.address(), &guarded(form, live), ApplyOptions::WRITE).await
     }
 
     /// Refuses if an object would lose a field: without a conversion only `apiVersion` changes.
@@ -216,10 +220,6 @@ impl CarryingOver<'_> {
 
     fn address(&self) -> Address {
         definitions::address(&self.definitions, self.name)
-    }
-
-    fn options(&self) -> ApplyOptions {
-        ApplyOptions { dry_run: false, force: true, strict: true }
     }
 }
 

@@ -12,7 +12,7 @@ use pushback_crd::path::{display_path, pointer_key};
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
 use pushback_preflight::ObjectExt;
-use pushback_preflight::conversion::{Converter, Lost, NoPrograms, Why};
+use pushback_preflight::conversion::{Converter, Lost, NoPrograms, Operation, Why};
 use pushback_preflight::object::{join_api_version, split_api_version};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -108,6 +108,12 @@ impl Conversion {
         let from = live.annotation(CONVERTING).map(str::to_owned).or(StoredState::of(live).storage)?;
         let to = StoredState::of(wanted).storage?;
         Some(Self { converter: Arc::new(converter), from, to, wanted: Arc::clone(wanted), backup })
+    }
+
+    /// What happens to the fields.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        self.converter.operations()
     }
 
     /// The version that objects come from.

@@ -10,7 +10,7 @@ use pushback_crd::definition::{CarryOver, PairLoss, StoragePolicy, StoredState, 
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_crd::{stack, words};
 use pushback_preflight::ObjectExt;
-use pushback_preflight::conversion::{Converter, GivenPlan};
+use pushback_preflight::conversion::{GivenPlan, Operation};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -171,7 +171,7 @@ impl Preview {
         };
         let into = if replacement.way == Some(CarryOver::Before) { live } else { wanted };
         let mut differing = match &replacement.conversion {
-            Some(_) => planned(given, live, wanted),
+            Some(conversion) => conversion.operations().iter().map(planned).collect(),
             None => differing(live, into, &old, &target),
         };
         let effects = effects(cluster, live, into, &target, &mut differing).await?;
@@ -264,26 +264,20 @@ struct Differing {
     loss: Option<PairLoss>,
 }
 
-/// What a plan does to the fields.
-fn planned(given: Option<&GivenPlan>, live: &Value, wanted: &Value) -> Vec<Differing> {
-    let converter = given.and_then(|given| stack::with_room(|| given.converter(Some(live), wanted)).ok());
+/// What a plan does to a field.
+fn planned(operation: &Operation) -> Differing {
     let shown = |path: String| Some(path).filter(|path| !path.is_empty());
-    let operations = converter.iter().flat_map(Converter::operations);
-    operations
-        .map(|operation| Differing {
-            change: FieldChange {
-                from: operation.from.clone(),
-                to: operation.to.clone(),
-                old: shown(operation.older.to_string()),
-                new: shown(operation.newer.to_string()),
-                fate: FieldFate::Planned,
-                how: operation.kind.says().to_owned(),
-                objects: None,
-                example: None,
-            },
-            loss: None,
-        })
-        .collect()
+    let change = FieldChange {
+        from: operation.from.clone(),
+        to: operation.to.clone(),
+        old: shown(operation.older.to_string()),
+        new: shown(operation.newer.to_string()),
+        fate: FieldFate::Planned,
+        how: operation.kind.says().to_owned(),
+        objects: None,
+        example: None,
+    };
+    Differing { change, loss: None }
 }
 
 /// The fields that differ between the versions that objects are stored in and the one that they are moved to.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::experiment::{Experiment, InjectionType};
+use pushback_preflight::experiment::{Check, Experiment, InjectionType};
 use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -108,7 +108,7 @@ impl Runner<'_> {
             return Err(refused(outcome, &refusal));
         }
         (self.tell)(format!("{}: checking the steady state", experiment.name));
-        outcome.before = steady::settle(&*self.cluster, experiment, patience(experiment)).await;
+        outcome.before = steady::settle(&*self.cluster, experiment, &experiment.checks, patience(experiment)).await;
         if !all_pass(&outcome.before) {
             return Err(ended(outcome, Verdict::Inconclusive, "the steady state did not hold before"));
         }
@@ -185,6 +185,7 @@ impl Runner<'_> {
     /// Observes the cluster with the injection in place, until it has recovered or the time is over.
     pub async fn observe(&self, begun: &mut ActiveExperiment<'_>) {
         let experiment = begun.experiment;
+        let checks = self.checks(experiment);
         let started = Instant::now();
         let end = started + observation(experiment);
         if experiment.injection.kind == InjectionType::WebhookDisrupt {
@@ -192,7 +193,7 @@ impl Runner<'_> {
         }
         let mut stop = self.stop.clone();
         loop {
-            begun.outcome.under_fault = steady::look(&*self.cluster, experiment).await;
+            begun.outcome.under_fault = steady::look(&*self.cluster, experiment, &checks).await;
             begun.healed = begun.planned.heals && self.has_healed(begun).await;
             if begun.healed && all_pass(&begun.outcome.under_fault) {
                 begun.outcome.recovery_seconds = Some((started.elapsed().as_secs_f64() * 10.0).round() / 10.0);
@@ -222,7 +223,7 @@ impl Runner<'_> {
             }
         }
         let patience = if begun.void.is_some() { Duration::ZERO } else { patience(experiment) };
-        begun.outcome.after = steady::settle(&*self.cluster, experiment, patience).await;
+        begun.outcome.after = steady::settle(&*self.cluster, experiment, &self.checks(experiment), patience).await;
         let (verdict, reason) = verdict(&begun, was_stopped);
         (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.as_str()));
         Outcome { verdict, reason, ..begun.outcome }
@@ -326,6 +327,14 @@ impl Runner<'_> {
         match measured.await {
             Err(error) => outcome.notes.push(format!("admission could not be measured: {error}")),
             Ok(all) => all.into_iter().for_each(|measured| note(measured, outcome)),
+        }
+    }
+
+    /// The steady state of the release that runs now.
+    fn checks(&self, experiment: &Experiment) -> Vec<Check> {
+        match self.released {
+            Some(_) => experiment.checks_after_upgrade(),
+            None => experiment.checks.clone(),
         }
     }
 

@@ -34,10 +34,10 @@ pub fn all_pass(looked: &[CheckResult]) -> bool {
     looked.iter().all(|looked| looked.passed)
 }
 
-/// Runs every check once.
-pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<CheckResult> {
+/// Runs each of these checks of an experiment once.
+pub async fn look(cluster: &dyn Cluster, experiment: &Experiment, checks: &[Check]) -> Vec<CheckResult> {
     let mut looked = Vec::new();
-    for check in &experiment.checks {
+    for check in checks {
         let target = target_of(check, experiment);
         let words = words(check, &target);
         let failure = match evaluate(cluster, check, &target).await {
@@ -50,10 +50,15 @@ pub async fn look(cluster: &dyn Cluster, experiment: &Experiment) -> Vec<CheckRe
 }
 
 /// Repeats the checks until all pass or the time is over; returns the last results.
-pub async fn settle(cluster: &dyn Cluster, experiment: &Experiment, patience: Duration) -> Vec<CheckResult> {
+pub async fn settle(
+    cluster: &dyn Cluster,
+    experiment: &Experiment,
+    checks: &[Check],
+    patience: Duration,
+) -> Vec<CheckResult> {
     let end = Instant::now() + patience;
     loop {
-        let looked = look(cluster, experiment).await;
+        let looked = look(cluster, experiment, checks).await;
         if all_pass(&looked) || Instant::now() >= end {
             return looked;
         }

@@ -2,6 +2,7 @@
 //! written so that nothing of anybody else is lost. `accepted` posts all of them to an API server.
 
 mod accepted;
+mod at_hand;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: wrong_arguments_are_answered,
         Nothing: wrong_experiments_are_refused_with_their_places,
     ];
-    [cases, accepted::tests()].concat()
+    [cases, accepted::tests(), at_hand::tests()].concat()
 }
 
 fn data(path: &str) -> String {

@@ -1,37 +1,53 @@
 //! Generates experiments for the changes between two releases: each change of the published mapping yields a test of
 //! this change, or a manual review with the reason. Every generated experiment is valid.
 
+mod advice;
 mod aim;
 mod components;
 mod context;
 mod definitions;
 mod draft;
+mod instances;
+mod kinds;
 mod names;
 mod resources;
+mod seed;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::suite::{ManualReview, Origin, Side, Suite, SuiteExperiment};
-use crate::operator::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
+use crate::operator::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity};
 use crate::operator::model::Release;
 use context::{Index, Place};
 use draft::Draft;
 
+pub use instances::AtHand;
+
 /// Options of the generation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Names of components, old or new, to restrict the suite to; empty for all.
     pub components: BTreeSet<String>,
+    /// What the cluster holds of the objects to inject into, if it was asked.
+    pub at_hand: Option<AtHand>,
 }
 
 /// Generates the suite for the upgrade from `old` to `new`, with the changes in `diff`.
 #[must_use]
 pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Options) -> Suite {
-    let mut generation =
-        Generation { old: Index::of(old), new: Index::of(new), drafts: Vec::new(), manual: BTreeSet::new() };
+    let mut generation = Generation {
+        old: Index::of(old),
+        new: Index::of(new),
+        at_hand: options.at_hand.as_ref(),
+        drafts: Vec::new(),
+        manual: BTreeSet::new(),
+        covered: BTreeSet::new(),
+        seeded: BTreeMap::new(),
+        searches: 0,
+    };
     for component in &diff.component_changes {
         let is_wanted = |name: &String| options.components.is_empty() || options.components.contains(name);
         if is_wanted(&component.component_name) || component.renamed_from.as_ref().is_some_and(is_wanted) {
@@ -46,8 +62,15 @@ pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Opti
 struct Generation<'a> {
     old: Index<'a>,
     new: Index<'a>,
+    at_hand: Option<&'a AtHand>,
     drafts: Vec<Draft>,
     manual: BTreeSet<ManualReview>,
+    /// Identifiers of the changes with an experiment or a review.
+    covered: BTreeSet<String>,
+    /// Number of experiments that change a field: namespace and name of the object, and the path.
+    seeded: BTreeMap<(String, String, Vec<String>), usize>,
+    /// Number of searches for values.
+    searches: usize,
 }
 
 /// A change, with its component on both sides.
@@ -65,6 +88,7 @@ impl Subject<'_, '_> {
             component: self.component.component_name.clone(),
             change_type: self.change.change_type.name(),
             change_id: self.change.id.clone(),
+            ..Origin::default()
         }
     }
 }
@@ -85,10 +109,21 @@ impl<'a> Generation<'a> {
         let subjects: Vec<Subject<'_, 'a>> = component.changes.iter().map(subject).collect();
         for subject in &subjects {
             self.change(subject);
+            let change = subject.change;
+            // A change of a definition is listed there as well.
+            let is_told = change.change_type == ChangeType::CrdSchemaChange || self.covered.contains(&change.id);
+            if change.severity >= Severity::Warning && !is_told {
+                let what = match &change.object {
+                    Some(object) => object.to_string(),
+                    None => change.path.clone(),
+                };
+                let reason = format!("{}: {}", change.message, advice::for_component(change.change_type));
+                self.review(subject.origin(), what, reason);
+            }
         }
     }
 
-    /// Handles one change; a type not listed here needs neither test nor review.
+    /// Handles one change of a type that an experiment can test, or that leaves something behind.
     fn change(&mut self, subject: &Subject<'_, 'a>) {
         match subject.change.change_type {
             ChangeType::ComponentAdded => self.component_added(subject),
@@ -108,13 +143,21 @@ impl<'a> Generation<'a> {
     }
 
     fn review(&mut self, origin: Origin, subject: impl Into<String>, reason: impl Into<String>) {
+        self.cover(&origin);
         self.manual.insert(ManualReview { origin, subject: subject.into(), reason: reason.into() });
+    }
+
+    fn cover(&mut self, origin: &Origin) {
+        self.covered.extend(origin.also.iter().chain([&origin.change_id]).cloned());
     }
 
     /// Keeps a valid experiment; otherwise requests a review with the reason.
     fn keep(&mut self, mut draft: Draft) {
         match draft.settle() {
-            None => self.drafts.push(draft),
+            None => {
+                self.cover(&draft.origin);
+                self.drafts.push(draft);
+            }
             Some(reason) => {
                 let subject = draft.subject.clone();
                 let kind = draft.experiment.injection.kind.as_str();
@@ -130,11 +173,11 @@ impl<'a> Generation<'a> {
         let mut drafts = self.drafts;
         drafts.sort_by_cached_key(Draft::order);
         drafts.dedup();
-        let wishes = |wish: &dyn Fn(&Draft) -> String| -> Vec<(String, String)> {
+        let wishes = |wish: &dyn Fn(&Draft) -> Vec<String>| -> Vec<(Vec<String>, String)> {
             drafts.iter().map(|draft| (wish(draft), draft.identity())).collect()
         };
-        let names = names::unique(&wishes(&Draft::wished_name));
-        let files = names::unique(&wishes(&Draft::wished_file));
+        let names = names::unique(&wishes(&Draft::wished_names), names::LONGEST);
+        let files = names::unique(&wishes(&Draft::wished_files), names::LONGEST_FILE);
         let named = drafts.into_iter().zip(names).zip(files);
         let experiments: Vec<SuiteExperiment> =
             named.map(|((draft, name), file)| draft.finish(name, &file, &source, &target)).collect();

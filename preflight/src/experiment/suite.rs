@@ -96,8 +96,6 @@ words! {
         Upgrade = "upgrade",
         /// The name of a stored object must be filled in.
         Instance = "instance",
-        /// A value that only the old definition accepts must be filled in.
-        Value = "value",
         /// The name of the configuration object of the webhook must be filled in.
         WebhookConfiguration = "webhookConfiguration",
         /// The network must enforce NetworkPolicies.
@@ -109,7 +107,7 @@ impl Need {
     /// Whether the user must fill something in first.
     #[must_use]
     pub fn is_open(self) -> bool {
-        matches!(self, Self::Instance | Self::Value | Self::WebhookConfiguration)
+        matches!(self, Self::Instance | Self::WebhookConfiguration)
     }
 }
 
@@ -149,6 +147,8 @@ pub struct Origin {
     pub change_type: String,
     /// Stable identifier of the change.
     pub change_id: String,
+    /// Identifiers of the other changes with the same cause, which this covers too.
+    pub also: BTreeSet<String>,
 }
 
 /// A change that needs a manual review.
@@ -163,6 +163,14 @@ pub struct ManualReview {
 }
 
 impl Suite {
+    /// Identifiers of all changes that an experiment tests or that people are asked to review.
+    #[must_use]
+    pub fn covered(&self) -> BTreeSet<&str> {
+        let tested = self.experiments.iter().map(|entry| &entry.origin);
+        let origins = tested.chain(self.manual.iter().map(|review| &review.origin));
+        origins.flat_map(|origin| origin.also.iter().chain([&origin.change_id])).map(String::as_str).collect()
+    }
+
     /// All files: the experiments, those for other tools, then the manifest.
     #[must_use]
     pub fn files(&self) -> Vec<(String, Value)> {
@@ -231,6 +239,9 @@ impl Origin {
             if !text.is_empty() {
                 map.insert(key.to_owned(), json!(text));
             }
+        }
+        if !self.also.is_empty() {
+            map.insert("alsoCovers".to_owned(), json!(self.also));
         }
     }
 }

@@ -5,7 +5,9 @@ use pushback_crd::names::{is_dns_label, is_dns_subdomain, is_label_value, is_qua
 use serde_json::Value;
 
 use super::problems::{DNS_NAME, Findings, Problem, at};
-use super::{API_VERSION, DangerLevel, InjectionType, KIND, LONGEST_SECONDS, parameters, protected, shape};
+use super::{
+    API_VERSION, CHECKS_AFTER_UPGRADE, DangerLevel, InjectionType, KIND, LONGEST_SECONDS, parameters, protected, shape,
+};
 use crate::duration;
 use crate::object::ObjectExt;
 use crate::source::PathSegment;
@@ -148,10 +150,26 @@ impl<'a> Demands<'a> {
 
     fn steady_state(&mut self) {
         let checks = self.document.pointer("/spec/steadyState/checks").and_then(Value::as_array);
-        for (index, check) in checks.into_iter().flatten().enumerate() {
-            let path = |key: &str| -> Vec<PathSegment> {
-                vec!["spec".into(), "steadyState".into(), "checks".into(), index.into(), key.into()]
-            };
+        self.checks(checks.into_iter().flatten(), |index, key| {
+            vec!["spec".into(), "steadyState".into(), "checks".into(), index.into(), key.into()]
+        });
+        let annotation =
+            || -> Vec<PathSegment> { vec!["metadata".into(), "annotations".into(), CHECKS_AFTER_UPGRADE.into()] };
+        let annotations = self.document.pointer("/metadata/annotations");
+        let written = annotations.and_then(|annotations| annotations.get(CHECKS_AFTER_UPGRADE)?.as_str());
+        match written.map(serde_json::from_str) {
+            None => {}
+            Some(Ok(Value::Array(checks))) => self.checks(checks.iter(), |_, _| annotation()),
+            Some(_) => {
+                let message = "expected a list of checks as JSON, as in steadyState.checks".to_owned();
+                self.findings.error(&annotation(), "check", message);
+            }
+        }
+    }
+
+    fn checks<'c>(&mut self, checks: impl Iterator<Item = &'c Value>, path: impl Fn(usize, &str) -> Vec<PathSegment>) {
+        for (index, check) in checks.enumerate() {
+            let path = |key: &str| path(index, key);
             let Some(kind) = check.get("type").and_then(Value::as_str) else { continue };
             let needed: &[&str] = match kind {
                 "conditionTrue" => &["kind", "name", "conditionType"],

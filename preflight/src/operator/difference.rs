@@ -347,6 +347,19 @@ pub struct DefinitionChange {
     pub proved: Vec<Proved>,
 }
 
+/// What changes of definitions with one cause share.
+pub type SharedCause<'c> = (ChangeType, Severity, CrdVerdict, &'c str, &'c str, &'c str);
+
+impl DefinitionChange {
+    /// What it shares with changes of the same cause: the same change of fields of the same name, whatever path,
+    /// version and definition they are in.
+    #[must_use]
+    pub fn shared_cause(&self) -> SharedCause<'_> {
+        let leaf = self.path.rsplit('.').next().unwrap_or_default();
+        (self.change_type, self.severity, self.verdict, &self.detail, &self.keyword, leaf)
+    }
+}
+
 /// A proof about a change, as CRDUpgradeSafety refers to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proved {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Done, Failure, Writer};
-use crate::cluster::{Address, ApplyOptions, guarded};
+use crate::cluster::Address;
 use crate::plan::Planned;
 use crate::storage::carry_over::CarryingOver;
 
@@ -29,9 +29,8 @@ impl Writer {
         first: &Value,
     ) -> Result<Done, Failure> {
         self.allowed()?;
-        let body = planned.change.live.as_deref().map_or_else(|| first.clone(), |live| guarded(first, live));
-        let options = ApplyOptions { dry_run: false, force: true, strict: true };
-        let written = self.cluster.apply(address, &body, options).await.map_err(Failure::Cluster)?;
+        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let written = self.carrying(planned, address).write(first, live).await.map_err(Failure::Cluster)?;
         Ok(Done { object: Some(written.object), warnings: written.warnings, ..Done::default() })
     }
 

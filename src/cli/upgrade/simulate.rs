@@ -17,7 +17,7 @@ use crate::report::release::suite_text;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::Source;
-use crate::run::upgrade::simulate::Simulate;
+use crate::run::upgrade::simulate::{AtHandOptions, Simulate};
 
 /// Generate experiments that test what changed between two releases.
 #[derive(Debug, Args)]
@@ -54,6 +54,10 @@ pub struct SimulateArgs {
     /// Only what comes from changes of this component; can be given more than once
     #[arg(long, value_name = "NAME")]
     component: Vec<String>,
+    /// Inject into what the cluster has: custom resources and webhook configurations are looked up there. So do --execute
+    /// and app:NAME
+    #[arg(long)]
+    live: bool,
     /// Write what this tool can express too, into a folder of its name; can be given more than once
     #[arg(long, value_name = "TOOL")]
     export: Vec<ExportTool>,
@@ -121,7 +125,7 @@ pub async fn run(global: &GlobalArgs, arguments: SimulateArgs) -> ExitCode {
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
         let SimulateArgs { dry_run, format, .. } = arguments;
         let executing = arguments.executing.clone();
-        let source = Source::Generated(arguments.resolve(global)?);
+        let source = Source::Generated(Box::new(arguments.resolve(global)?));
         let place = Place { path: None, format: format.unwrap_or(&formats::TABLE) };
         executing.resolve(global, source, place, dry_run)?.run(run, &ProgressNotes(global)).await
     })
@@ -143,11 +147,19 @@ async fn generate(global: &GlobalArgs, arguments: SimulateArgs) -> Result<Render
 impl SimulateArgs {
     /// Resolves to options.
     fn resolve(self, global: &GlobalArgs) -> Result<Simulate, CommandError> {
-        let Self { sides, matching, definitions, output, dry_run, component, export, .. } = self;
+        let Self { sides, matching, definitions, output, dry_run, component, export, live, execute, executing, .. } =
+            self;
         let folder = output_path(output.as_ref())?;
         let SimulatedSidesArgs { from, to, allow_http, follow_links } = sides;
+        let sides = SidesArgs { from, to, allow_http, follow_links }.resolve(global)?;
+        let has_app = !sides.old.apps.is_empty() || !sides.new.apps.is_empty();
+        let at_hand = match live || execute || has_app {
+            true => Some(AtHandOptions { cluster: global.cluster()?, namespaces: executing.allow_namespace }),
+            false => None,
+        };
         Ok(Simulate {
-            sides: SidesArgs { from, to, allow_http, follow_links }.resolve(global)?,
+            at_hand,
+            sides,
             options: matching.options(&definitions),
             components: component,
             tools: export.into_iter().map(Tool::from).collect(),

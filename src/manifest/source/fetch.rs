@@ -133,15 +133,6 @@ pub(super) fn shown(url: &Url) -> String {
     url.to_string().replace("%E2%80%A6", "…")
 }
 
-/// As [`shown`], for text that is not a valid URL.
-pub(super) fn without_secrets(text: &str) -> String {
-    let text = text.split(['?', '#']).next().unwrap_or_default();
-    match text.split_once("://") {
-        Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +141,6 @@ mod tests {
     fn a_shown_url_holds_no_credentials() {
         let url = Url::parse("https://user:s3cret@example.com/a.yaml?token=s3cret#x").unwrap();
         assert_eq!(shown(&url), "https://example.com/a.yaml?…");
-        assert_eq!(without_secrets("https://user:s3cret@exa mple/a?token=s3cret"), "https://exa mple/a");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use pushback_preflight::{ObjectKey, ObjectRef, Operation};
 
 use super::renderer::Moment;
 use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
+use crate::report::escape::terminal_safe;
 use crate::report::words::{column_width, object_columns};
 
 /// Widest kind or name that other rows are aligned to.
@@ -81,6 +82,17 @@ impl Row {
 }
 
 impl Progress {
+    /// What the run is doing: `Applying shop to kind-prod`.
+    pub fn doing(&self) -> String {
+        let (app, cluster) = (terminal_safe(&self.app), terminal_safe(&self.cluster));
+        match self.command.as_str() {
+            "apply" => format!("Applying {app} to {cluster}"),
+            "delete" => format!("Deleting {app} from {cluster}"),
+            "check" => format!("Checking {app} against {cluster}"),
+            _ => format!("Comparing {app} with {cluster}"),
+        }
+    }
+
     /// Applies an event. Returns whether it is news: not an unchanged wait, a repeated warning, or the end of a wait
     /// that took no time.
     pub fn note(&mut self, event: &Event, now: Moment) -> bool {

@@ -137,27 +137,15 @@ impl TtyRenderer {
         };
         if progress.total == 0 {
             // Unchanged objects that are waited for do not count as changes.
-            let header = theme.paint(Role::Strong, &self.doing());
+            let header = theme.paint(Role::Strong, &self.progress.doing());
             return Picture { header, bar: None, tail: format!("{waiting}{elapsed}"), rows: shown };
         }
         let noun = if progress.total == 1 { "change" } else { "changes" };
         Picture {
-            header: theme.paint(Role::Strong, &self.doing()),
+            header: theme.paint(Role::Strong, &self.progress.doing()),
             bar: Some((progress.finished(), progress.total)),
             tail: format!(" {noun}{waiting}{elapsed}"),
             rows: shown,
-        }
-    }
-
-    /// What the run is doing: `Applying shop to kind-prod`.
-    fn doing(&self) -> String {
-        let app = terminal_safe(&self.progress.app);
-        let cluster = terminal_safe(&self.progress.cluster);
-        match self.progress.command.as_str() {
-            "apply" => format!("Applying {app} to {cluster}"),
-            "delete" => format!("Deleting {app} from {cluster}"),
-            "check" => format!("Checking {app} against {cluster}"),
-            _ => format!("Comparing {app} with {cluster}"),
         }
     }
 
@@ -266,7 +254,7 @@ impl TtyRenderer {
         }
         match event {
             Event::RunStart { .. } => {
-                let line = format!("{}\n\n", theme.paint(Role::Strong, &self.doing()));
+                let line = format!("{}\n\n", theme.paint(Role::Strong, &self.progress.doing()));
                 self.stay(&line);
             }
             Event::Plan { counts, changes, elapsed } => {

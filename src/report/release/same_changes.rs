@@ -19,9 +19,7 @@ pub(super) struct SameChanges<'a> {
 pub(super) fn same_changes(changes: &[DefinitionChange]) -> Vec<SameChanges<'_>> {
     let mut found: BTreeMap<_, Vec<(usize, &DefinitionChange)>> = BTreeMap::new();
     for (index, change) in changes.iter().enumerate() {
-        let leaf = change.path.rsplit('.').next().unwrap_or_default();
-        let key = (change.change_type, change.severity, change.verdict, &change.detail, &change.keyword, leaf);
-        found.entry(key).or_default().push((index, change));
+        found.entry(change.shared_cause()).or_default().push((index, change));
     }
     let mut groups: Vec<Vec<(usize, &DefinitionChange)>> = found.into_values().collect();
     groups.sort_by_key(|same| (Reverse(same[0].1.severity), same[0].0));

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::conversion::documents;
 use super::{Connected, connected};
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
-use crate::cluster::{Address, ApplyOptions, ClusterError, guarded};
+use crate::cluster::{Address, ClusterError};
 use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
@@ -182,8 +182,7 @@ impl Subject {
             live = definitions::one(cluster, &connected.definitions, &self.address.name).await?;
         }
         if self.preview.steps.iter().any(|step| step.step == StepKind::Write) {
-            let options = ApplyOptions { dry_run: false, force: true, strict: true };
-            cluster.apply(&self.address, &guarded(&self.wanted, &live), options).await?;
+            carrying.write(&self.wanted, &live).await?;
         }
         match &self.replacement.way {
             Some(way) => carrying.after(way, &run.events).await,

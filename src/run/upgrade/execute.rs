@@ -58,7 +58,7 @@ pub enum Source {
     /// Files and directories.
     Files(Vec<String>),
     /// Generated from what changed between two releases.
-    Generated(Simulate),
+    Generated(Box<Simulate>),
 }
 
 /// Receives the report of a run of experiments.

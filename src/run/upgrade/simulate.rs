@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use pushback_preflight::experiment::generate::AtHand;
 use pushback_preflight::experiment::suite::{Suite, SuiteExperiment, Tool};
 use pushback_preflight::experiment::{Experiment, export, generate};
 use pushback_preflight::operator::{Release, compare};
@@ -11,8 +12,10 @@ use pushback_preflight::suggest;
 use super::compare::releases;
 use super::sides::Sides;
 use crate::run::answer::Notes;
+use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
 use crate::text::written_experiments;
+use crate::upgrade::at_hand;
 use crate::upgrade::outcome::Outcome;
 use crate::upgrade::run::blank;
 use crate::upgrade::suite_folder::{self, SuiteError};
@@ -28,8 +31,30 @@ pub struct Simulate {
     pub components: Vec<String>,
     /// Other tools to export the suite for.
     pub tools: BTreeSet<Tool>,
+    /// Where to look for objects to inject into, if anywhere.
+    pub at_hand: Option<AtHandOptions>,
     /// Folder to write it to, if any.
     pub folder: Option<PathBuf>,
+}
+
+/// The cluster whose objects experiments are generated for.
+#[derive(Clone, Debug)]
+pub struct AtHandOptions {
+    /// The cluster.
+    pub cluster: ClusterOptions,
+    /// Namespaces to look at; none: all.
+    pub namespaces: Vec<String>,
+}
+
+impl AtHandOptions {
+    async fn look(&self, releases: [&Release; 2], notes: &dyn Notes) -> Result<AtHand, CommandError> {
+        let connection = connect(&self.cluster, None, &|text| notes.note(text)).await?;
+        let at_hand = at_hand::look(&*connection.cluster, releases, &self.namespaces).await?;
+        for (group, kind) in &at_hand.unread {
+            notes.note(&format!("{kind}.{group} may not be listed: its experiments have to be filled in"));
+        }
+        Ok(at_hand)
+    }
 }
 
 impl Simulate {
@@ -41,7 +66,11 @@ impl Simulate {
         let (old, new) = releases(&self.sides, notes).await?;
         let diff = compare::compare(&old, &new, self.options);
         let components = known_components(&self.components, &old, &new)?;
-        let mut suite = generate::generate(&old, &new, &diff, &generate::Options { components });
+        let at_hand = match &self.at_hand {
+            Some(options) => Some(options.look([&old, &new], notes).await?),
+            None => None,
+        };
+        let mut suite = generate::generate(&old, &new, &diff, &generate::Options { components, at_hand });
         suite.exports = self.tools.iter().map(|tool| export::export(&suite, *tool)).collect();
         if let Some(folder) = &self.folder {
             suite_folder::write(folder, &suite).map_err(|error| match error {

@@ -56,7 +56,7 @@ fn upgrades(place: &Pushback) -> Vec<Upgrade> {
     for (app, old, new, counts) in [
         ("argo-cd", "v2.14.21", "v3.5.1", [34, 1, 0]),
         ("strimzi", "0.48.0", "1.0.0", [9, 0, 0]),
-        ("kube-prometheus", "v0.15.0", "v0.18.0", [77, 5, 162]),
+        ("kube-prometheus", "v0.15.0", "v0.18.0", [77, 5, 100]),
         ("ingress-nginx", "controller-v1.11.3", "controller-v1.15.1", [11, 0, 0]),
     ] {
         let [old, new] = [old, new].map(|release| unpacked(place, app, release));
@@ -71,7 +71,7 @@ fn upgrades(place: &Pushback) -> Vec<Upgrade> {
 }
 
 /// The folder of a release, or the file that it is packed in, unpacked.
-fn unpacked(place: &Pushback, app: &str, release: &str) -> String {
+pub(super) fn unpacked(place: &Pushback, app: &str, release: &str) -> String {
     let folder = data(&format!("../apps/{app}/{release}"));
     if Path::new(&folder).is_dir() {
         return folder;

@@ -99,7 +99,10 @@ impl<'a> Generation<'a> {
                 .subject(format!("{side} namespace"))
                 .needs(Need::NetworkPolicies);
             draft.change = format!("namespace-moved-{side}");
-            self.keep(if side == "old" { draft.before_upgrade() } else { draft });
+            self.keep(match subject.new {
+                Some(new) if side == "old" => draft.before_upgrade(place, new),
+                _ => draft,
+            });
         }
     }
 
@@ -139,6 +142,8 @@ impl<'a> Generation<'a> {
         };
         let configuration = webhook.details.as_ref().map(|details| details.configuration.as_str());
         let configuration = configuration.filter(|name| !name.is_empty());
+        let configuration =
+            configuration.or_else(|| self.live_configuration(configuration_kind(&webhook.kind), &webhook.name));
         let name = configuration.unwrap_or(&webhook.name);
         let injected = Injected {
             kind: InjectionType::WebhookDisrupt,
@@ -187,7 +192,7 @@ impl<'a> Generation<'a> {
     /// removes what it adds.
     fn finalizer(&mut self, origin: Origin, place: Place<'a>, finalizer: &str) {
         let Some(target) = self.carrier(place, finalizer) else {
-            let reason = "neither a definition nor a custom resource of the models carries it: add a finalizer of your own \
+            let reason = "no definition of the models and no custom resource carries it: add a finalizer of your own \
                           to an object that the operator finalizes, delete the object, and check that the operator copes";
             return self.review(origin, finalizer, reason);
         };

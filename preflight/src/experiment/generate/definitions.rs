@@ -1,336 +1,251 @@
 //! Experiments for breaking changes of definitions: before the upgrade, a stored object gets a value that is valid in
-//! the old definition and invalid in the new one.
+//! the old definition and invalid in the new one. One for each cause and kind; what none can test is for people.
 
-use pushback_crd::schema::{Schema, contain};
-use pushback_crd::stack::with_room;
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use super::aim;
-use super::components::{UPGRADE_TTL, group_of, instance_note};
+use super::advice;
+use super::components::{UPGRADE_TTL, instance_note};
 use super::context::{Index, Place};
 use super::draft::{Draft, Injected};
-use super::names::{kebab, short, slug};
+use super::instances::Instance;
+use super::kinds::Kind;
+use super::names::kebab;
 use super::resources::mutation;
+use super::seed::{Seed, reached, seed};
 use super::{Generation, Options};
 use crate::experiment::suite::{Need, Origin};
 use crate::experiment::{DangerLevel, InjectionType};
-use crate::object::{ObjectExt, ObjectRef, join_api_version};
-use crate::operator::difference::{ChangeType, DefinitionChange, Severity};
-use crate::operator::model::{Definition, Resource};
+use crate::operator::difference::{ChangeType, DefinitionChange, Severity, SharedCause};
 
 /// Maximum number of searches for a value per generation; further changes are left to manual review.
 const MOST_SEARCHES: usize = 1_000;
+/// Maximum number of changes of one cause for which a value is searched.
+const MEMBERS_TRIED: usize = 4;
+/// Maximum number of maps around a changed field that are replaced as a whole, because the field alone does not fit.
+const LEVELS_TRIED: usize = 3;
+/// Longest value that a hypothesis quotes.
+const LONGEST_SHOWN: usize = 60;
 
-/// A kind that a definition defines.
-#[derive(Clone, Debug)]
-pub(super) struct Kind<'a> {
-    value: &'a Value,
-    pub(super) group: &'a str,
-    pub(super) kind: &'a str,
+/// Changes of one definition with one cause.
+struct Group<'c, 'a> {
+    changes: Vec<&'c DefinitionChange>,
+    kind: Kind<'a>,
+    after: Option<Kind<'a>>,
+    owner: Option<(Place<'a>, Place<'a>)>,
 }
 
-impl<'a> Kind<'a> {
-    pub(super) fn of(definition: &'a Definition) -> Self {
-        let value: &Value = &definition.value;
-        Self { value, group: value.text("/spec/group"), kind: value.text("/spec/names/kind") }
-    }
-
-    /// The names of the kind in finalizers and webhooks.
-    fn words(&self) -> [String; 3] {
-        let names = [self.kind, self.value.text("/spec/names/plural"), self.value.text("/spec/names/singular")];
-        names.map(str::to_lowercase)
-    }
-
-    fn versions(&self) -> impl Iterator<Item = &'a Value> {
-        self.value.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten()
-    }
-
-    fn version(&self, name: &str) -> Option<&'a Value> {
-        self.versions().find(|version| version.text("/name") == name)
-    }
-
-    fn is_served(&self, name: &str) -> bool {
-        self.version(name).is_some_and(|version| version.get("served") == Some(&Value::Bool(true)))
-    }
-
-    /// The stored version.
-    fn stored_version(&self) -> &'a str {
-        let stored = self.versions().find(|version| version.get("storage") == Some(&Value::Bool(true)));
-        stored.map(|version| version.text("/name")).unwrap_or_default()
-    }
-
-    /// The schema of a version; in `v1beta1` there may be one for all versions.
-    pub(super) fn schema(&self, version: &str) -> Option<&'a Value> {
-        let own = self.version(version).and_then(|version| version.pointer("/schema/openAPIV3Schema"));
-        own.or_else(|| self.value.pointer("/spec/validation/openAPIV3Schema"))
-    }
-}
-
-/// An existing or hypothetical custom resource.
-#[derive(Clone, Debug)]
-pub(super) struct Instance {
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    pub(super) name: String,
-    pub(super) namespace: String,
-    /// Whether a model lists it.
-    pub(super) exists: bool,
+/// The change that an experiment tests, by this value in this object.
+struct Found<'c, 'a> {
+    change: &'c DefinitionChange,
+    seed: Seed,
+    instance: Instance<'a>,
 }
 
 impl<'a> Generation<'a> {
     pub(super) fn definitions(&mut self, changes: &[DefinitionChange], options: &Options) {
-        let mut searches = 0;
-        for change in changes.iter().filter(|change| change.severity == Severity::Breaking) {
-            let find =
-                |index: &Index<'a>| index.release().definitions.iter().find(|known| known.name == change.crd_name);
-            let (before, after) = (find(&self.old), find(&self.new));
-            let Some(kind) = before.map(Kind::of) else { continue };
-            let owner = self.owner(&change.crd_name, &kind);
-            let component = owner.map(|(_, component)| component.component.name.as_str()).unwrap_or_default();
-            if !options.components.is_empty() && !options.components.contains(component) {
-                continue;
+        let mut causes: BTreeMap<SharedCause<'_>, BTreeMap<&str, Vec<&DefinitionChange>>> = BTreeMap::new();
+        for change in changes.iter().filter(|change| change.severity >= Severity::Warning) {
+            let definitions = causes.entry(change.shared_cause()).or_default();
+            definitions.entry(&change.crd_name).or_default().push(change);
+        }
+        for definitions in causes.into_values() {
+            let mut reviews: BTreeMap<(String, String), Vec<(Origin, &DefinitionChange)>> = BTreeMap::new();
+            for (name, mut changes) in definitions {
+                changes.sort_by_cached_key(|change| (change.version.clone(), change.path.clone(), change.id.clone()));
+                let group = self.group(name, changes);
+                let component = group.owner.map_or("", |(_, new)| new.component.name.as_str());
+                if !options.components.is_empty() && !options.components.contains(component) {
+                    continue;
+                }
+                if let Err(reason) = self.breaking_change(&group) {
+                    let origins = group.changes.iter().map(|change| (group.origin(change), *change));
+                    reviews.entry((component.to_owned(), reason)).or_default().extend(origins);
+                }
             }
-            let origin = Origin {
-                operator: owner.map(|(_, component)| component.operator.name.clone()).unwrap_or_default(),
-                component: component.to_owned(),
-                change_type: change.change_type.name(),
-                change_id: change.id.clone(),
-            };
-            let subject = match change.path.as_str() {
-                "" => change.crd_name.clone(),
-                path => format!("{} {path}", change.crd_name),
-            };
-            match owner {
-                _ if change.path.is_empty() || change.version.is_empty() => {
-                    let reason =
-                        format!("{}: check before the upgrade which objects and clients are affected", change.detail);
-                    self.review(origin, subject, reason);
-                }
-                None => {
-                    let reason = format!("{}: no component of the models owns the definition", change.detail);
-                    self.review(origin, subject, reason);
-                }
-                Some(_) if !kind.is_served(&change.version) => {
-                    let reason =
-                        format!("{}: the old release does not serve version {}", change.detail, change.version);
-                    self.review(origin, subject, reason);
-                }
-                Some(_) if change.path.split(['.', '[', '{']).next() == Some("status") => {
-                    let reason = format!("{}: the operator writes status, an experiment cannot", change.detail);
-                    self.review(origin, subject, reason);
-                }
-                Some((old, new)) => {
-                    searches += 1;
-                    let after = after.map(Kind::of);
-                    let search = (searches <= MOST_SEARCHES).then_some(after.as_ref());
-                    let draft = self.breaking_change(origin, change, &kind, search, old, new);
-                    self.keep(draft.subject(subject));
-                }
+            for ((_, reason), members) in reviews {
+                self.review_together(members, reason);
             }
         }
     }
 
-    fn breaking_change(
-        &self,
-        origin: Origin,
-        change: &DefinitionChange,
-        kind: &Kind<'a>,
-        after: Option<Option<&Kind<'_>>>,
+    fn group<'c>(&self, name: &str, changes: Vec<&'c DefinitionChange>) -> Group<'c, 'a> {
+        let find = |index: &Index<'a>| {
+            let definitions = &index.release().definitions;
+            definitions.iter().find(|known| known.name == name).map(Kind::of)
+        };
+        let (before, after) = (find(&self.old), find(&self.new));
+        let kind = before.or_else(|| after.clone()).unwrap_or_default();
+        let owner = self.owner(name, &kind);
+        Group { changes, kind, after, owner }
+    }
+
+    /// One line for changes with one cause that no experiment tests.
+    fn review_together(&mut self, members: Vec<(Origin, &DefinitionChange)>, reason: String) {
+        let Some((origin, first)) = members.first() else { return };
+        let also = members[1..].iter().map(|(_, change)| change.id.clone()).collect();
+        let place = format!("{} {}", first.crd_name, first.path);
+        let subject = match members.len() {
+            1 => place.trim().to_owned(),
+            count => format!("{} and {} more", place.trim(), count - 1),
+        };
+        self.review(Origin { also, ..origin.clone() }, subject, reason);
+    }
+
+    /// Keeps an experiment for a group.
+    ///
+    /// # Errors
+    /// Why there is none, and what to look at.
+    fn breaking_change(&mut self, group: &Group<'_, 'a>) -> Result<(), String> {
+        let detail = group.changes.first().map(|change| change.detail.as_str()).unwrap_or_default();
+        let because = |why: &str| Err(format!("{detail}: {why}"));
+        let testable = |change: &&DefinitionChange| {
+            let is_status = reached(change).first().is_none_or(|root| root == "status");
+            group.kind.is_served(&change.version) && !is_status
+        };
+        let Some(first) = group.changes.first() else { return because("nothing to test") };
+        if first.severity < Severity::Breaking || first.path.is_empty() || first.version.is_empty() {
+            return because(advice::for_definition(first));
+        }
+        let Some((old, new)) = group.owner else { return because("no component of the models owns the definition") };
+        let mut members: Vec<&DefinitionChange> = group.changes.iter().copied().filter(testable).collect();
+        members.sort_by_key(|change| change.path.matches(['.', '[', '{']).count());
+        if members.is_empty() {
+            let status = group.changes.iter().any(|change| group.kind.is_served(&change.version));
+            return match status {
+                true => because("the operator writes status, an experiment cannot"),
+                false => because(&format!("the old release does not serve version {}", first.version)),
+            };
+        }
+        let found = self.find(group, old, &members)?;
+        let mut draft = draft(group, new, &found);
+        draft = draft.before_upgrade(old, new);
+        if !found.instance.exists {
+            let note = instance_note(&found.instance.kind, &found.instance.namespace);
+            draft = draft.needs(Need::Instance).note(note);
+        }
+        let place = (found.instance.namespace, found.instance.name, found.seed.path);
+        if let Some(reason) = draft.settle() {
+            return because(&format!("no CRDMutation can test it: {reason}"));
+        }
+        *self.seeded.entry(place).or_default() += 1;
+        self.keep(draft);
+        Ok(())
+    }
+
+    /// The first of the changes that a value in an object can test; objects that no other experiment changes first.
+    fn find<'c>(
+        &mut self,
+        group: &Group<'_, 'a>,
         old: Place<'a>,
-        new: Place<'a>,
-    ) -> Draft {
-        let steps: Vec<&str> = change.path.split('.').collect();
-        // The deepest map that a merge patch can address: no lists, and no keys chosen by users.
-        let reach = steps.iter().position(|step| step.contains(['[', '{'])).map_or(steps.len(), |index| index + 1);
-        let reached: Vec<&str> =
-            steps[..reach].iter().map(|step| step.split(['[', '{']).next().unwrap_or_default()).collect();
-        let is_whole = reach == steps.len() && !change.path.ends_with([']', '}']);
-        let is_absence = change.change_type == ChangeType::RequiredAdded && is_whole;
-        let searched = after.and_then(|after| {
-            let before = kind.schema(&change.version)?;
-            let now = after.and_then(|after| after.schema(&change.version));
-            let is_removed = is_whole && change.change_type == ChangeType::FieldRemoved;
-            with_room(|| match now.filter(|_| !is_removed) {
-                Some(now) if !is_whole => value_inside(before, now, &reached, change),
-                now => value_for(before, now, &reached),
-            })
-        });
-        let value = if is_absence { Some(Value::Null) } else { searched };
-        let instance = self.instance(&self.old, old, kind, &change.version, Some(&reached));
-        let path = reached.join(".");
-        let shown =
-            value.as_ref().map_or_else(|| "a value that the new release does not take".to_owned(), Value::to_string);
-        let what = if is_absence { format!("{path} is taken from") } else { format!("{path} is set to {shown} in") };
-        let injected = Injected {
-            kind: InjectionType::CrdMutation,
-            danger: DangerLevel::Medium,
-            hypothesis: format!(
-                "Before the upgrade {what} {} {} ({}); {}: after the upgrade no data may be lost unnoticed, and {} must \
-                 not crash and be in its steady state",
-                instance.kind, instance.name, instance.api_version, change.detail, new.component.name
+        members: &[&'c DefinitionChange],
+    ) -> Result<Found<'c, 'a>, String> {
+        let detail = members.first().map(|change| change.detail.as_str()).unwrap_or_default();
+        let mut objects = 0;
+        for change in members.iter().take(MEMBERS_TRIED) {
+            let path = reached(change);
+            let keys: Vec<&str> = path.iter().map(String::as_str).collect();
+            let mut instances = self.instances(&self.old, old, &group.kind, &change.version, &keys);
+            objects = objects.max(instances.len());
+            let least = path.len().saturating_sub(LEVELS_TRIED - 1).max(path.len().min(2));
+            for depth in (least..=path.len()).rev() {
+                if instances.is_empty() || self.searches >= MOST_SEARCHES {
+                    continue;
+                }
+                self.searches += 1;
+                let Some(seed) = seed(&group.kind, group.after.as_ref(), change, depth) else { continue };
+                instances.sort_by_cached_key(|instance| {
+                    let place = (instance.namespace.clone(), instance.name.clone(), seed.path.clone());
+                    (self.seeded.get(&place).copied().unwrap_or_default(), instance.name.clone())
+                });
+                let fits = |instance: &&Instance<'_>| {
+                    let fits = |object| seed.fits(object, &group.kind, group.after.as_ref(), &change.version);
+                    instance.object.is_none_or(fits)
+                };
+                if let Some(instance) = instances.iter().find(fits).cloned() {
+                    return Ok(Found { change, seed, instance });
+                }
+            }
+        }
+        let kind = group.kind.kind;
+        Err(match objects {
+            0 => format!(
+                "{detail}: neither the cluster nor the models have a {kind}: nothing that is stored is affected; with \
+                 an object of the kind an experiment can be generated"
             ),
-            namespace: Some(instance.namespace.clone()),
-            parameters: mutation(
-                &instance.api_version,
-                &instance.kind,
-                &instance.name,
-                &path,
-                value.as_ref().unwrap_or(&Value::from("to-be-filled-in")),
+            _ => format!(
+                "{detail}: no value was found that only the old definition takes: look for objects that the new one \
+                 rejects, with `pushback check`"
             ),
-            ttl: UPGRADE_TTL,
-            pods: 1,
-            recovers_as: None,
-        };
-        let name = reached.last().copied().unwrap_or_default();
-        let change_words = kebab(&origin.change_type);
-        let what = if change.change_type == ChangeType::FieldRemoved { "removed" } else { &change_words };
-        let mut draft = Draft::new(origin, "crd-breaking", new, injected)
-            .about(name)
-            .what(what)
-            .resource(&instance.kind, &instance.name)
-            .before_upgrade();
-        let mut notes = Vec::new();
-        if !instance.exists {
-            draft = draft.needs(Need::Instance);
-            notes.push(instance_note(&instance.kind, &instance.namespace));
-        }
-        if value.is_none() {
-            draft = draft.needs(Need::Value);
-            notes.push("put a value that the old definition takes into the parameter value".to_owned());
-        }
-        draft.note(notes.join("; "))
-    }
-
-    /// The component that owns a definition, on both sides: the one that manages the definition or an object of its
-    /// kind, else one whose finalizers or webhooks contain the kind's name, else the only one.
-    fn owner(&self, name: &str, kind: &Kind<'_>) -> Option<(Place<'a>, Place<'a>)> {
-        let claim = |place: &Place<'_>| claim(place, name, kind);
-        let best = |index: &Index<'a>| {
-            let claims = index.components().filter_map(|place| Some((claim(&place)?, place)));
-            claims.min_by(|one, other| one.0.cmp(&other.0)).map(|(_, place)| place)
-        };
-        let only = |index: &Index<'a>| {
-            let mut all = index.components();
-            all.next().filter(|_| all.next().is_none())
-        };
-        let find = |index| best(index).or_else(|| only(index));
-        match (find(&self.old), find(&self.new)) {
-            (Some(old), Some(new)) => Some((old, new)),
-            (Some(one), None) | (None, Some(one)) => Some((one, one)),
-            (None, None) => None,
-        }
-    }
-
-    /// An object of the kind: one in a model, preferably with the field set, else a placeholder name.
-    fn instance(
-        &self,
-        index: &Index<'a>,
-        place: Place<'a>,
-        kind: &Kind<'_>,
-        version: &str,
-        path: Option<&[&str]>,
-    ) -> Instance {
-        let all = index
-            .components()
-            .flat_map(|place| place.component.resources.iter().map(move |resource| (place, resource)));
-        let of_kind = all.filter(|(_, resource)| is_of(&resource.object, kind));
-        let best = of_kind.min_by_key(|(_, resource)| (!sets(resource, path), resource.object.clone()));
-        let (name, namespace) = match best {
-            Some((owner, resource)) => (resource.object.name.clone(), owner.namespace_of(&resource.object)),
-            None => (format!("name-of-the-{}", slug(kind.kind)), place.operator.namespace.clone()),
-        };
-        Instance {
-            api_version: join_api_version(kind.group, version),
-            kind: kind.kind.to_owned(),
-            name,
-            namespace,
-            exists: best.is_some(),
-        }
-    }
-
-    /// An object for a finalizer: of the kind in its name, else of the only kind in its API group.
-    pub(super) fn carrier(&self, place: Place<'a>, finalizer: &str) -> Option<Instance> {
-        let definitions = self.new.release().definitions.iter();
-        let kinds: Vec<Kind<'a>> = definitions.map(Kind::of).filter(|kind| !kind.kind.is_empty()).collect();
-        let group = group_of(finalizer);
-        let in_group: Vec<&Kind<'a>> = kinds.iter().filter(|kind| kind.group == group).collect();
-        let tells = |kind: &&Kind<'_>| kind.words().iter().any(|word| !word.is_empty() && has_word(finalizer, word));
-        let told: Vec<&Kind<'a>> = if in_group.is_empty() {
-            kinds.iter().filter(tells).collect()
-        } else {
-            in_group.iter().copied().filter(|kind| tells(kind)).collect()
-        };
-        let kind = match (told.as_slice(), in_group.as_slice()) {
-            (several @ [_, ..], _) => several.iter().min_by_key(|kind| (kind.group, kind.kind))?,
-            ([], [only]) => only,
-            _ => return self.managed_carrier(place, group),
-        };
-        let version = kind.stored_version();
-        Some(self.instance(&self.new, place, kind, version, None))
-    }
-
-    /// A custom resource that the component manages, in the finalizer's API group.
-    fn managed_carrier(&self, place: Place<'a>, group: &str) -> Option<Instance> {
-        let resources = place.component.resources.iter();
-        let of_group = resources.map(|resource| &resource.object).filter(|object| object.group == group);
-        of_group.min().map(|object| Instance {
-            api_version: object.api_version(),
-            kind: object.kind.clone(),
-            name: object.name.clone(),
-            namespace: place.namespace_of(object),
-            exists: true,
         })
     }
 }
 
-/// Rank of a component's claim on a definition, the smallest first; `None` if it has no claim.
-fn claim(place: &Place<'_>, name: &str, kind: &Kind<'_>) -> Option<u8> {
-    let component = place.component;
-    let is_definition = |object: &ObjectRef| object.kind == "CustomResourceDefinition" && object.name == name;
-    let words = kind.words();
-    let names_kind = |text: &str| words.iter().any(|word| !word.is_empty() && has_word(text, word));
-    let resources = || component.resources.iter().map(|resource| &resource.object);
-    if resources().any(is_definition) {
-        Some(0)
-    } else if resources().any(|object| is_of(object, kind)) {
-        Some(1)
-    } else if component.finalizers.iter().any(|finalizer| names_kind(finalizer)) {
-        Some(2)
-    } else if component.webhooks.iter().any(|webhook| names_kind(&webhook.name) || names_kind(&webhook.path)) {
-        Some(3)
-    } else if names_kind(&component.name) || kind.words().iter().any(|word| word == short(&component.name)) {
-        Some(4)
-    } else {
-        None
+impl Group<'_, '_> {
+    fn origin(&self, change: &DefinitionChange) -> Origin {
+        Origin {
+            operator: self.owner.map(|(_, component)| component.operator.name.clone()).unwrap_or_default(),
+            component: self.owner.map(|(_, component)| component.component.name.clone()).unwrap_or_default(),
+            change_type: change.change_type.name(),
+            change_id: change.id.clone(),
+            ..Origin::default()
+        }
     }
 }
 
-/// Whether the text contains this word, delimited by punctuation.
-fn has_word(text: &str, word: &str) -> bool {
-    text.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|part| part == word)
+fn draft(group: &Group<'_, '_>, new: Place<'_>, found: &Found<'_, '_>) -> Draft {
+    let Found { change, seed, instance } = found;
+    let path = seed.path.join(".");
+    let what = match (&seed.value, seed.value.to_string()) {
+        (Value::Null, _) => format!("{path} is taken from"),
+        (_, shown) if shown.len() > LONGEST_SHOWN => format!("{path} gets a value of {} characters in", shown.len()),
+        (_, shown) => format!("{path} is set to {shown} in"),
+    };
+    let others = group.changes.len() - 1;
+    let also = if others > 0 { format!(" (and so in {others} other places)") } else { String::new() };
+    let injected = Injected {
+        kind: InjectionType::CrdMutation,
+        danger: DangerLevel::Medium,
+        hypothesis: format!(
+            "Before the upgrade {what} {} {} ({}); {}{also}: after the upgrade no data may be lost unnoticed, and {} must \
+             not crash and be in its steady state",
+            instance.kind, instance.name, instance.api_version, change.detail, new.component.name
+        ),
+        namespace: Some(instance.namespace.clone()),
+        parameters: mutation(&instance.api_version, &instance.kind, &instance.name, &path, &seed.value),
+        ttl: UPGRADE_TTL,
+        pods: 1,
+        recovers_as: None,
+    };
+    let also = group.changes.iter().map(|change| change.id.clone()).filter(|id| *id != change.id).collect();
+    let origin = Origin { also, ..group.origin(change) };
+    let words: Vec<&str> = change.path.split(['.', '[', ']', '{', '}', '*', '"']).filter(|it| !it.is_empty()).collect();
+    let name = words.last().copied().unwrap_or_default();
+    let change_words = match change.change_type {
+        ChangeType::ConstraintChanged if !change.keyword.is_empty() => keyword_words(change),
+        _ => kebab(&origin.change_type),
+    };
+    let what = if change.change_type == ChangeType::FieldRemoved { "removed" } else { &change_words };
+    let above = words.iter().rev().skip(1).filter(|word| **word != "spec").map(|word| kebab(word));
+    let mut draft = Draft::new(origin, "crd-breaking", new, injected)
+        .about(&kebab(name))
+        .what(what)
+        .subject(format!("{} {}", change.crd_name, change.path))
+        .told_apart_by([kebab(&instance.kind)].into_iter().chain(above))
+        .resource(&instance.kind, &instance.name);
+    draft.change.clone_from(&change_words);
+    draft
 }
 
-fn is_of(object: &ObjectRef, kind: &Kind<'_>) -> bool {
-    object.group == kind.group && object.kind == kind.kind
-}
-
-/// Whether the object sets the field, according to the model.
-fn sets(resource: &Resource, path: Option<&[&str]>) -> bool {
-    let (Some(path), Some(manifest)) = (path, resource.manifest.as_deref()) else { return false };
-    path.iter().try_fold(manifest, |value, key| value.get(key)).is_some()
-}
-
-/// A value for the node at a path that only the old schema accepts.
-fn value_for(before: &Value, after: Option<&Value>, path: &[&str]) -> Option<Value> {
-    let at =
-        |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key)).map(Schema::of);
-    contain::harmed_value(&at(before)?, after.and_then(at).as_ref())
-}
-
-/// A value for the node at a path that tests a change inside the node.
-fn value_inside(before: &Value, now: &Value, path: &[&str], change: &DefinitionChange) -> Option<Value> {
-    let at = |schema| path.iter().try_fold(schema, |schema: &Value, key| schema.get("properties")?.get(key));
-    let steps = aim::steps(&change.path)?;
-    let (old, new) = aim::one_change(at(before)?, at(now)?, steps.get(path.len()..)?, change.change_type)?;
-    contain::harmed_value(&Schema::of(&old), Some(&Schema::of(&new)))
+/// A keyword as part of a name: `minLength` as `min-length`; a rule with the last field that it names.
+fn keyword_words(change: &DefinitionChange) -> String {
+    if change.keyword != "x-kubernetes-validations" {
+        let keyword = &change.keyword;
+        return kebab(keyword.strip_prefix("x-kubernetes-").unwrap_or(keyword));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let fields = change.detail.split("self.").skip(1);
+    let last = fields.filter_map(|rest| rest.split(|c: char| !is_name(c)).next()).last();
+    last.map_or_else(|| "rule".to_owned(), |field| format!("rule-{}", kebab(field)))
 }

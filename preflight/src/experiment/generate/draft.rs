@@ -9,7 +9,7 @@ use super::context::Place;
 use super::names::{kebab, label_value, short, slug};
 use crate::experiment::suite::{Need, Origin, Phase, Side, SuiteExperiment};
 use crate::experiment::{
-    BlastRadius, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target,
+    BlastRadius, Check, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target,
     protected_namespace, validate,
 };
 use crate::finding::Severity;
@@ -26,6 +26,8 @@ pub(super) struct Draft {
     pub(super) what: String,
     /// Last part of the experiment's name: `field-removed`.
     pub(super) change: String,
+    /// Further words, each of which may tell it from drafts with the same name.
+    pub(super) further: Vec<String>,
     /// The subject, for people.
     pub(super) subject: String,
     pub(super) phase: Phase,
@@ -60,8 +62,6 @@ impl Draft {
         let is_platform = namespace.as_deref().is_some_and(|name| protected_namespace(name, false).is_some());
         let danger = if is_platform { DangerLevel::High } else { danger };
         let allow_dangerous = danger == DangerLevel::High;
-        let mut checks = place.checks();
-        checks.retain(|check| protected_namespace(&check.namespace, allow_dangerous).is_none());
         let recovery_timeout_seconds = recovers_as.unwrap_or(place).recovery_seconds();
         let change = kebab(&origin.change_type);
         let experiment = Experiment {
@@ -71,7 +71,7 @@ impl Draft {
                 component: place.component.name.clone(),
                 resource: String::new(),
             },
-            checks,
+            checks: checks(place, allow_dangerous),
             injection: Injection {
                 kind,
                 parameters: parameters.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
@@ -94,6 +94,7 @@ impl Draft {
         };
         Self {
             about: short(&origin.component).to_owned(),
+            further: vec![short(&origin.component).to_owned()],
             subject: String::new(),
             origin,
             class,
@@ -121,14 +122,26 @@ impl Draft {
         self
     }
 
+    pub(super) fn told_apart_by(mut self, words: impl Iterator<Item = String>) -> Self {
+        self.further = words.collect();
+        self
+    }
+
     pub(super) fn resource(mut self, kind: &str, name: &str) -> Self {
         self.experiment.target.resource = format!("{kind}/{name}");
         self
     }
 
-    pub(super) fn before_upgrade(mut self) -> Self {
+    /// Injects while the old release runs, which is in its own steady state; afterwards the new one has to be.
+    pub(super) fn before_upgrade(mut self, old: Place<'_>, new: Place<'_>) -> Self {
         self.phase = Phase::PreUpgrade;
         self.needs.insert(Need::Upgrade);
+        let allow_dangerous = self.experiment.blast_radius.allow_dangerous;
+        self.experiment.checks = checks(old, allow_dangerous);
+        let after = checks(new, allow_dangerous);
+        if after != self.experiment.checks {
+            self.experiment.expect_after_upgrade(&after);
+        }
         self
     }
 
@@ -150,8 +163,7 @@ impl Draft {
     /// Adds the checks of components that are affected as well.
     pub(super) fn collateral(mut self, place: Place<'_>) -> Self {
         let allow_dangerous = self.experiment.blast_radius.allow_dangerous;
-        let more = place.checks().into_iter();
-        let more = more.filter(|check| protected_namespace(&check.namespace, allow_dangerous).is_none());
+        let more = checks(place, allow_dangerous);
         let checks: BTreeSet<_> = self.experiment.checks.into_iter().chain(more).collect();
         self.experiment.checks = checks.into_iter().collect();
         self
@@ -181,15 +193,28 @@ impl Draft {
         problems
     }
 
-    pub(super) fn wished_name(&self) -> String {
-        format!("upgrade-test-{}-{}", slug(&self.about), self.change)
+    /// Names of the experiment, from the shortest to one that tells the most.
+    pub(super) fn wished_names(&self) -> Vec<String> {
+        self.wishes("upgrade-test", &self.change)
     }
 
-    pub(super) fn wished_file(&self) -> String {
-        match self.what.as_str() {
-            "" => format!("{}-{}", self.class, slug(&self.about)),
-            what => format!("{}-{}-{what}", self.class, slug(&self.about)),
-        }
+    /// Names of its file, likewise.
+    pub(super) fn wished_files(&self) -> Vec<String> {
+        self.wishes(self.class, &self.what)
+    }
+
+    fn wishes(&self, first: &str, last: &str) -> Vec<String> {
+        let about = slug(&self.about);
+        let wish = |further: &[String]| {
+            // What is nearest to the subject stands nearest to it: `kind-parent-field`.
+            let further = further.iter().enumerate().map(|(index, word)| (index != 0, usize::MAX - index, slug(word)));
+            let mut further: Vec<_> = further.collect();
+            further.sort();
+            let words = further.into_iter().map(|(_, _, word)| word);
+            let parts = [first.to_owned()].into_iter().chain(words).chain([about.clone(), last.to_owned()]);
+            parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+        };
+        (0..=self.further.len()).map(|count| wish(&self.further[..count])).collect()
     }
 
     /// Distinguishes drafts with the same name.
@@ -203,7 +228,7 @@ impl Draft {
             self.phase,
             self.experiment.tier,
             self.origin.clone(),
-            self.wished_file(),
+            self.wishes(self.class, &self.what).remove(0),
             self.subject.clone(),
             self.experiment.to_value().to_string(),
         )
@@ -231,6 +256,13 @@ impl Draft {
         experiment.annotations.extend(annotations.map(|(key, value)| (format!("{PREFIX}{key}"), value)));
         SuiteExperiment { file: format!("{file}.yaml"), experiment, origin, phase, needs, note }
     }
+}
+
+/// The checks of a component in its steady state, without those that no runner may look at.
+fn checks(place: Place<'_>, allow_dangerous: bool) -> Vec<Check> {
+    let mut checks = place.checks();
+    checks.retain(|check| protected_namespace(&check.namespace, allow_dangerous).is_none());
+    checks
 }
 
 /// The name of the upgrade, `vA-to-vB`.

@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::hex;
 
 /// Maximum length of a label value and of an experiment's name.
-const LONGEST: usize = 63;
+pub(super) const LONGEST: usize = 63;
+/// Maximum length of a file's name, without its ending.
+pub(super) const LONGEST_FILE: usize = 100;
 /// Number of hexadecimal digits of a digest in a name.
 const DIGEST: usize = 6;
 /// Meaningless suffixes of the names of operators' workloads.
@@ -66,37 +68,60 @@ pub(super) fn label_value(text: &str) -> String {
 /// The name of an upgrade's suite.
 pub(super) fn suite(upgrade: &str) -> String {
     let wish = format!("upgrade-{}", slug(upgrade));
-    fitting(&wish, upgrade, false)
+    fitting(&wish, upgrade, false, LONGEST)
 }
 
-/// A unique name for each wish, in the same order. The second string distinguishes wishes for the same name.
-pub(super) fn unique(wishes: &[(String, String)]) -> Vec<String> {
+/// A unique name for each list of wishes, in the same order: the first wish that nobody else has. The second string
+/// distinguishes those that have the same wishes.
+pub(super) fn unique(wishes: &[(Vec<String>, String)], longest: usize) -> Vec<String> {
+    let told = told_apart(wishes);
+    let plain = |wish: &String| fitting(wish, wish, false, longest);
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
-    for (wish, _) in wishes {
-        *asked.entry(fitting(wish, wish, false)).or_default() += 1;
+    for wish in &told {
+        *asked.entry(plain(wish)).or_default() += 1;
     }
     let mut taken = BTreeSet::new();
-    wishes
-        .iter()
-        .map(|(wish, identity)| {
-            let plain = fitting(wish, wish, false);
-            let mut name = if asked[&plain] > 1 { fitting(wish, &format!("{wish}\n{identity}"), true) } else { plain };
+    told.iter()
+        .zip(wishes)
+        .map(|(wish, (_, identity))| {
+            let with_digest = |identity: String| fitting(wish, &identity, true, longest);
+            let plain = plain(wish);
+            let mut name = if asked[&plain] > 1 { with_digest(format!("{wish}\n{identity}")) } else { plain };
             let mut attempt = 0;
             while !taken.insert(name.clone()) {
                 attempt += 1;
-                name = fitting(wish, &format!("{wish}\n{identity}\n{attempt}"), true);
+                name = with_digest(format!("{wish}\n{identity}\n{attempt}"));
             }
             name
         })
         .collect()
 }
 
+/// The wish of each: all that have the same one go on to their next, as long as they have one.
+fn told_apart(wishes: &[(Vec<String>, String)]) -> Vec<String> {
+    let mut at = vec![0; wishes.len()];
+    loop {
+        let current: Vec<&str> =
+            wishes.iter().zip(&at).map(|((all, _), at)| all.get(*at).map(String::as_str).unwrap_or_default()).collect();
+        let mut same: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, wish) in current.iter().enumerate() {
+            same.entry(wish).or_default().push(index);
+        }
+        let clashing = same.into_values().filter(|those| those.len() > 1).flatten();
+        let further: Vec<usize> = clashing.filter(|index| at[*index] + 1 < wishes[*index].0.len()).collect();
+        if further.is_empty() {
+            return current.into_iter().map(ToOwned::to_owned).collect();
+        }
+        further.into_iter().for_each(|index| at[index] += 1);
+    }
+}
+
 /// The wish, cut if too long; ends in a digest if cut or if `with_digest`.
-fn fitting(wish: &str, identity: &str, with_digest: bool) -> String {
-    if wish.len() <= LONGEST && !with_digest {
+fn fitting(wish: &str, identity: &str, with_digest: bool, longest: usize) -> String {
+    if wish.len() <= longest && !with_digest {
         return wish.to_owned();
     }
-    let room = (LONGEST - DIGEST - 1).min(wish.len());
+    let room = (longest - DIGEST - 1).min(wish.len());
     // Wishes are ASCII.
     let cut = wish.get(..room).unwrap_or_default().trim_end_matches('-');
     format!("{cut}-{}", digest(identity))
@@ -159,23 +184,29 @@ mod tests {
     #[test]
     fn names_are_unique_and_fit_and_do_not_depend_on_the_order() {
         let long = "a".repeat(80);
-        let wish = |name: &str, identity: &str| (name.to_owned(), identity.to_owned());
+        let wish = |name: &str, identity: &str| (vec![name.to_owned()], identity.to_owned());
         let wishes = [wish("one", "1"), wish("two", "1"), wish("two", "2"), wish(&long, "1"), wish(&long, "2")];
-        let names = unique(&wishes);
+        let names = unique(&wishes, LONGEST);
         assert_eq!(names[0], "one");
         assert!(names[1].starts_with("two-") && names[2].starts_with("two-"));
         assert!(names.iter().all(|name| name.len() <= LONGEST));
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         let reversed: Vec<_> = wishes.iter().rev().cloned().collect();
-        assert_eq!(unique(&reversed).into_iter().rev().collect::<Vec<_>>(), names);
+        assert_eq!(unique(&reversed, LONGEST).into_iter().rev().collect::<Vec<_>>(), names);
     }
 
     #[test]
     fn a_name_that_looks_like_a_digest_of_another_is_no_clash() {
-        let first = unique(&[("a".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned())]);
-        let wishes =
-            [("a".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned()), (first[1].clone(), "3".to_owned())];
-        let names = unique(&wishes);
+        let wish = |name: &str, identity: &str| (vec![name.to_owned()], identity.to_owned());
+        let first = unique(&[wish("a", "1"), wish("a", "2")], LONGEST);
+        let names = unique(&[wish("a", "1"), wish("a", "2"), wish(&first[1], "3")], LONGEST);
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3);
+    }
+
+    #[test]
+    fn those_of_the_same_name_are_told_apart_by_words_before_a_digest() {
+        let wish = |words: &[&str]| (words.iter().map(|word| (*word).to_owned()).collect(), words.concat());
+        let wishes = [wish(&["path", "app-path"]), wish(&["path", "set-path"]), wish(&["size", "app-size"])];
+        assert_eq!(unique(&wishes, LONGEST), ["app-path", "set-path", "size"]);
     }
 }

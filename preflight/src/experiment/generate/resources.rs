@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::components::{POD_TTL, pod_kill};
 use super::context::{Place, is_workload};
-use super::definitions::Kind;
 use super::draft::{Draft, Injected, parameter};
 use super::{Generation, Subject};
 use crate::experiment::suite::Origin;
@@ -275,13 +274,6 @@ impl<'a> Generation<'a> {
         };
         let draft = Draft::new(origin, "resource-added", place, injected);
         self.keep_added(draft, object);
-    }
-
-    /// A kind that the new release defines, else the old one.
-    pub(super) fn kind_of(&self, group: &str, kind: &str) -> Option<Kind<'a>> {
-        let releases = [self.new.release(), self.old.release()];
-        let definitions = releases.into_iter().flat_map(|release| &release.definitions);
-        definitions.map(Kind::of).find(|known| known.group == group && known.kind == kind)
     }
 }
 

@@ -239,7 +239,7 @@ fn a_renamed_component_is_selected_as_it_is_now() {
          labelSelector=app=front",
         ]
     );
-    let wanted = |name: &str| Options { components: BTreeSet::from([name.to_owned()]) };
+    let wanted = |name: &str| Options { components: BTreeSet::from([name.to_owned()]), ..Options::default() };
     assert_eq!(generate(&old, &new, &diff, &wanted("web")).experiments.len(), 1);
     assert_eq!(generate(&old, &new, &diff, &wanted("db")).experiments.len(), 0);
 }
@@ -409,7 +409,7 @@ fn what_the_new_release_leaves_behind_is_for_people() {
             Severity::Breaking,
             Some("market/settings: it is in another namespace"),
         ),
-        (ChangeType::ResourceMoved, None, Severity::Warning, None),
+        (ChangeType::ResourceMoved, None, Severity::Warning, Some("shop/settings: it changed: no injection shows it")),
     ] {
         let mut change = change(change_type).object(&gone).values(old.map(|old| json!(old)), None);
         change.severity = severity;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_crd::definition;
 use serde_json::{Map, Value, json};
 
 use super::super::difference::{ChangeType, Severity};
@@ -61,7 +62,7 @@ pub(super) fn names(
         return None;
     }
     let told = sorts.iter().filter(|(_, names)| !names.is_empty());
-    let told: Vec<String> = told.map(|(what, names)| format!("{} {what}", shown(names))).collect();
+    let told: Vec<String> = told.map(|(what, names)| format!("{} {what}", definition::listed(names, SHOWN))).collect();
     let message = format!("{} {}", if total == 1 { one } else { many }, told.join("; "));
     let listed = |sorts: &[(&str, &Vec<&str>)]| -> Option<Value> {
         let named = sorts.iter().filter(|(_, names)| !names.is_empty());
@@ -72,10 +73,12 @@ pub(super) fn names(
     Some(ManifestDifference::new(Severity::Info, field, message).values(old, new))
 }
 
-fn shown(names: &[&str]) -> String {
-    let some = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => some,
-        rest => format!("{some} and {rest} more"),
+/// A value as shown in messages.
+pub(super) fn shown(value: &Value) -> String {
+    const LENGTH: usize = 80;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match text.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }

@@ -8,8 +8,8 @@ use pushback_crd::schema::cel::{are_equal_quantities, compare_quantities};
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
-use super::manifest_difference::{ManifestDifference, names};
-use super::release_fields::{changed, differing, shown};
+use super::manifest_difference::{ManifestDifference, names, shown};
+use super::release_fields::{changed, differing};
 use crate::object::ObjectExt;
 
 /// Fields of a pod spec that are compared elsewhere. `serviceAccount` is a copy of `serviceAccountName`.

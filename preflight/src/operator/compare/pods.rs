@@ -27,7 +27,9 @@ const DATA: [&str; 11] = [
 ];
 
 pub(super) fn differences(old: &Value, new: &Value) -> Vec<ManifestDifference> {
-    let (Some((path, before)), Some((_, after))) = (pod_spec(old), pod_spec(new)) else { return Vec::new() };
+    let ((path, was), (_, is)) = (template(old), template(new));
+    let (Some(before), Some(after)) = (pod_spec(was), pod_spec(is)) else { return Vec::new() };
+    let path = format!("{path}.spec");
     let mut found = Vec::new();
     // That the template of a Job cannot be changed is told instead.
     let (may_change, is_live) = (new.text("/kind") != "Job", !old.uid().is_empty());
@@ -50,25 +52,24 @@ pub(super) fn differences(old: &Value, new: &Value) -> Vec<ManifestDifference> {
         }
     }
     volumes(&format!("{path}.volumes"), before, after, &mut found);
-    if let (true, Some(old), Some(new)) = (may_change, template(old), template(new)) {
-        pod_fields::spec(path, before, after, is_live, &mut found);
-        pod_fields::template(path, old, new, &mut found);
+    if may_change {
+        pod_fields::spec(&path, before, after, is_live, &mut found);
+        pod_fields::template(&path, was, is, &mut found);
     }
     found
 }
 
-fn template(object: &Value) -> Option<&Value> {
-    object.pointer(if object.text("/kind") == "CronJob" { "/spec/jobTemplate/spec/template" } else { "/spec/template" })
+/// The pod template of an object, with its path; null if it has none.
+fn template(object: &Value) -> (&'static str, &Value) {
+    let spec = &object["spec"];
+    match object.text("/kind") {
+        "CronJob" => ("spec.jobTemplate.spec.template", &spec["jobTemplate"]["spec"]["template"]),
+        _ => ("spec.template", &spec["template"]),
+    }
 }
 
-/// The pod spec of an object, with its path.
-fn pod_spec(object: &Value) -> Option<(&'static str, &Value)> {
-    let (path, pointer) = match object.text("/kind") {
-        "CronJob" => ("spec.jobTemplate.spec.template.spec", "/spec/jobTemplate/spec/template/spec"),
-        _ => ("spec.template.spec", "/spec/template/spec"),
-    };
-    let spec = object.pointer(pointer)?;
-    spec.get("containers")?.is_array().then_some((path, spec))
+fn pod_spec(template: &Value) -> Option<&Value> {
+    template.get("spec").filter(|spec| spec["containers"].is_array())
 }
 
 fn named(list: Option<&Value>) -> BTreeMap<String, Value> {

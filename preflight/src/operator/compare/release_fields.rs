@@ -9,8 +9,8 @@ use pushback_crd::definition::listed;
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
-use super::manifest_difference::ManifestDifference;
-use crate::object::{ObjectExt, is_custom_group, split_api_version};
+use super::manifest_difference::{ManifestDifference, REFUSED, shown};
+use crate::object::{ObjectExt, split_api_version};
 
 /// Maximum number of fields named in a message.
 const SHOWN: usize = 5;
@@ -61,10 +61,7 @@ pub(super) fn differences(old: &Value, new: &Value, called: bool, covered: &[&st
         ("", "Service") => service(old, new, called),
         ("" | "rbac.authorization.k8s.io" | "apiextensions.k8s.io" | "admissionregistration.k8s.io", _) => Vec::new(),
         ("apps", "Deployment" | "StatefulSet" | "DaemonSet") => workload(kind, old, new),
-        (group, _) if is_custom_group(group) || group.ends_with("k8s.io") || !group.contains('.') => {
-            other(old, new, covered).into_iter().collect()
-        }
-        _ => Vec::new(),
+        _ => other(old, new, covered).into_iter().collect(),
     }
 }
 
@@ -148,8 +145,12 @@ fn workload(kind: &str, old: &Value, new: &Value) -> Vec<ManifestDifference> {
                     _ => "",
                 };
                 let severity = if effect.is_empty() { Severity::Info } else { Severity::Warning };
-                ManifestDifference::new(severity, path, format!("changed from {before} to {after}{effect}"))
-                    .values(Some(json!(before)), Some(json!(after)))
+                ManifestDifference::new(
+                    severity,
+                    format!("{path}.type"),
+                    format!("changed from {before} to {after}{effect}"),
+                )
+                .values(Some(json!(before)), Some(json!(after)))
             }
             "paused" if is.get(field) == Some(&Value::Bool(true)) => {
                 ManifestDifference::new(Severity::Warning, path, "paused: new Pods are not rolled out")
@@ -182,16 +183,10 @@ fn is_short(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_)) || value.as_str().is_some_and(|text| text.len() <= 60)
 }
 
-pub(super) fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
 fn priority(old: &Value, new: &Value) -> Option<ManifestDifference> {
     let value = |class: &Value| class.get("value").and_then(Value::as_i64).unwrap_or_default();
     let (was, is) = (value(old), value(new));
-    let message = format!(
-        "changed from {was} to {is}, which cannot be: the API server refuses the update, it must be deleted and created again"
-    );
+    let message = format!("changed from {was} to {is}, {REFUSED}");
     (was != is).then(|| {
         ManifestDifference::new(Severity::Breaking, "value", message).values(Some(json!(was)), Some(json!(is)))
     })

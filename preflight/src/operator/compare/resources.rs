@@ -159,11 +159,7 @@ fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
     let of_manifests = manifests::differences(context, before, after);
     if !context.is_blind(FactClass::ExpectedSpec) {
         // Manifests say more about a field than what is expected of it.
-        let is_told = |path: &str| {
-            let path =
-                path.strip_suffix("rategy.type").map_or_else(|| path.to_owned(), |start| format!("{start}rategy"));
-            of_manifests.iter().any(|found| found.field == path)
-        };
+        let is_told = |path: &str| of_manifests.iter().any(|found| found.field == path);
         let found = spec::differences(&before.expected_spec, &after.expected_spec);
         for found in found.into_iter().filter(|found| !is_told(&found.path)) {
             let (kind, severity) = found.weight();
@@ -329,18 +325,5 @@ pub(super) fn count(component: &Component, class: FactClass) -> usize {
         FactClass::Dependencies => component.dependencies.len(),
         FactClass::Recovery => component.steady_state.checks.len(),
         FactClass::Definitions => 0,
-    }
-}
-
-/// A value as shown in messages.
-pub(super) fn shown(value: &Value) -> String {
-    const SHOWN: usize = 80;
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::super::difference::{ChangeType, Severity};
-use super::resources::shown;
+use super::manifest_difference::shown;
 use crate::source::{PathSegment, display_path};
 
 /// Maximum depth; below it, values are compared as a whole.

@@ -85,7 +85,7 @@ fn breaking_changes_of_definitions_are_seeded_before_the_upgrade() {
             "spec.disks[*].size",
             disks(json!({"size": {"type": "boolean"}})),
             disks(json!({})),
-            "crd-breaking-disks-removed.yaml upgrade-test-disks-field-removed pre-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=disks kind=Basket name=mine value=[{\"size\":true}]",
+            "crd-breaking-size-removed.yaml upgrade-test-size-field-removed pre-upgrade CRDMutation high web [\"shop\"] apiVersion=shop.io/v1 field=disks kind=Basket name=mine value=[{\"size\":true}]",
         ),
         (
             ChangeType::FieldRemoved,
@@ -99,13 +99,13 @@ fn breaking_changes_of_definitions_are_seeded_before_the_upgrade() {
             "spec.never",
             json!({"never": {"type": "string", "minLength": 3, "maxLength": 2}}),
             json!({}),
-            "crd-breaking-never-removed.yaml upgrade-test-never-field-removed pre-upgrade (disabled) CRDMutation medium web [\"shop\"] apiVersion=shop.io/v1 field=never kind=Basket name=mine value=to-be-filled-in",
+            "review baskets.shop.io spec.never: it changed: no value was found that only the old definition takes: look for objects that the new one rejects, with `pushback check`",
         ),
     ];
     for (change_type, path, old, new, expected) in table {
         let suite = redefined(old, new, definition_change(change_type, path, "v1"), Some(json!({})));
         assert_eq!(shown(&suite), [expected], "{change_type:?} {path}");
-        assert_eq!(suite.experiments[0].phase, Phase::PreUpgrade);
+        assert!(suite.experiments.iter().all(|entry| entry.phase == Phase::PreUpgrade));
     }
 }
 
@@ -137,7 +137,13 @@ fn an_instance_that_is_not_known_has_to_be_named() {
     assert_eq!(suite.experiments[0].experiment.injection.parameters["name"], "name-of-the-basket");
     let mut low = change();
     low.severity = Severity::Warning;
-    assert!(shown(&redefined(old, json!({}), low, None)).is_empty(), "only breaking changes are seeded");
+    assert_eq!(
+        shown(&redefined(old, json!({}), low, None)),
+        [
+            "review baskets.shop.io spec.storage: it changed: check before the upgrade which objects and clients are affected"
+        ],
+        "only breaking changes are seeded"
+    );
 }
 
 #[test]
@@ -150,7 +156,7 @@ fn what_no_field_of_an_object_can_show_is_for_people() {
             definition_change(ChangeType::FieldRemoved, "spec.storage", "v0"),
             "it changed: the old release does not serve version v0",
         ),
-        (definition_change(ChangeType::FieldRemoved, "spec[\"a.b\"]", "v1"), "no CRDMutation can test it"),
+        (definition_change(ChangeType::FieldRemoved, "spec[\"a.b\"]", "v1"), "it changed: no value was found"),
     ] {
         let suite = redefined(old.clone(), json!({}), change, None);
         let reviews: Vec<&str> = suite.manual.iter().map(|review| review.reason.as_str()).collect();

@@ -108,8 +108,9 @@ fn diff_of(old: &Release, new: &Release, picks: &[usize], paths: &[String]) -> R
             for _ in 0..3 {
                 let change_type = TYPES[picks.next().copied().unwrap_or_default() % TYPES.len()];
                 let named = component.finalizers.iter().chain(&component.dependencies).next();
+                let severity = Severity::ALL[picks.next().copied().unwrap_or_default() % Severity::ALL.len()];
                 let mut change =
-                    Change::new(change_type, Severity::Info, "", "x").values(None, named.map(|name| json!(name)));
+                    Change::new(change_type, severity, "", "x").values(None, named.map(|name| json!(name)));
                 change.object = component.resources.first().map(|resource| resource.object.clone());
                 change.webhook = component.webhooks.first().map(|webhook| WebhookSummary {
                     name: webhook.name.clone(),
@@ -199,6 +200,12 @@ proptest! {
             prop_assert!(entry.experiment.name.len() <= 63 && entry.experiment.name.starts_with("upgrade-test-"));
             prop_assert!(names.insert(entry.experiment.name.clone()));
             prop_assert!(files.insert(entry.file.clone()) && entry.file != crate::experiment::suite::MANIFEST_FILE);
+        }
+        let covered = suite.covered();
+        let own = diff.component_changes.iter().flat_map(|row| &row.changes).map(|change| (&change.id, change.severity));
+        let of_definitions = diff.crd_changes.iter().map(|change| (&change.id, change.severity));
+        for (id, severity) in own.chain(of_definitions) {
+            prop_assert!(severity < Severity::Warning || covered.contains(id.as_str()), "{id} is nowhere: {covered:?}");
         }
         prop_assert_eq!(text_of(&generate(&old, &new, &diff, &Options::default())), text_of(&suite));
 
