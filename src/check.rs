@@ -4,15 +4,12 @@ mod gather;
 pub mod report;
 pub mod second_look;
 
-use std::collections::BTreeMap;
-
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::{Artefact, Judgement};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Answer, Need};
 
 use crate::cluster::{Cluster, Kinds};
 use crate::plan::Plan;
@@ -28,7 +25,7 @@ pub struct RuleResults {
     pub artefacts: Vec<Artefact>,
 }
 
-/// Runs the selected rules over a plan. `answers` are facts that are already known.
+/// Runs the selected rules over a plan. `known` holds what is known before that: answers, and the command line.
 ///
 /// Missing facts make a rule `unable`; they never fail the run here.
 pub async fn run(
@@ -36,7 +33,7 @@ pub async fn run(
     kinds: &Kinds,
     plan: &Plan,
     selection: Selection,
-    answers: BTreeMap<Need, Answer>,
+    known: Facts,
     waivers: &[Waiver],
     today: &str,
 ) -> RuleResults {
@@ -47,7 +44,7 @@ pub async fn run(
         side: if server { ClusterSide::Server } else { ClusterSide::Directory },
         version,
     };
-    let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, answers, ..Facts::default() };
+    let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, ..known };
     let mut session = Session::new(selection, facts);
     answer(cluster, kinds, &mut session).await;
     let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };

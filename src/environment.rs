@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+use pushback_preflight::Invocation;
+
+use crate::redact;
+
 /// What a run knows about its surroundings. Tests build their own.
 #[derive(Clone, Debug)]
 pub struct Environment {
@@ -14,6 +18,8 @@ pub struct Environment {
     pub process: u32,
     /// User name, from the environment variables.
     pub user: String,
+    /// The command line, without credentials in URLs.
+    pub invocation: Invocation,
     ids: Ids,
 }
 
@@ -36,6 +42,7 @@ impl Environment {
                 .iter()
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
                 .unwrap_or_else(|| "unknown".to_owned()),
+            invocation: Invocation::new(arguments()),
             ids: Ids::Real,
         }
     }
@@ -48,6 +55,7 @@ impl Environment {
             boot: "boot".to_owned(),
             process: 1,
             user: "tester".to_owned(),
+            invocation: Invocation::default(),
             ids: Ids::Fixed(seed),
         }
     }
@@ -93,6 +101,14 @@ impl Environment {
     pub fn today(&self) -> String {
         self.now().chars().take(10).collect()
     }
+}
+
+/// The arguments of this process, without credentials in URLs.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|argument| match argument.to_string_lossy() {
+        url if url.contains("://") => redact::url(&url),
+        other => other.into_owned(),
+    })
 }
 
 /// The wall clock, for display and names. No decision depends on it.

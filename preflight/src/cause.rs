@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::order::in_order;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
 use crate::hex;
+use crate::remedy::{Remedy, RemedyKind};
 
 /// Most names of affected objects that are kept.
 const NAMES: usize = 5;
@@ -54,6 +55,9 @@ pub struct Cause {
     /// What the user can do about the first member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// The ways out of the first member, and how to accept all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
     /// Positions of the members in the list of findings; the worst first.
     #[serde(skip)]
     pub at: Vec<usize>,
@@ -196,12 +200,17 @@ fn cause(findings: &[Finding], key: [u8; 32], mut at: Vec<usize>) -> Cause {
     };
     let mut fingerprints: Vec<String> = members().map(|finding| finding.fingerprint.clone()).collect();
     fingerprints.sort();
+    let accept = |severity: Severity| {
+        (first.is_waivable() && severity != Severity::Info).then(|| accept(first, &encode(&key), &fingerprints))
+    };
+    let severity = members().map(|finding| finding.severity).min().unwrap_or_default();
     Cause {
+        remedies: first.remedies.iter().cloned().chain(accept(severity)).collect(),
         fingerprint: encode(&key),
         rule: first.rule.clone(),
         check: first.check.clone(),
         verdict: members().map(|finding| finding.verdict).min().unwrap_or_default(),
-        severity: members().map(|finding| finding.severity).min().unwrap_or_default(),
+        severity,
         headline: headline(first),
         places: members().map(place).collect::<BTreeSet<_>>().len(),
         objects: distinct(members().map(|finding| finding.object.to_string()).collect()),
@@ -214,6 +223,13 @@ fn cause(findings: &[Finding], key: [u8; 32], mut at: Vec<usize>) -> Cause {
         remedy: first.remedy.clone(),
         at,
     }
+}
+
+/// The waiver of a cause, whose members it lists: a new one is not covered.
+fn accept(first: &Finding, cause: &str, members: &[String]) -> Remedy {
+    let step = "accept it in the policy's Config: with a reason, and with the last day in `expires`";
+    let waiver = json!({"rule": first.rule, "cause": cause, "members": members, "reason": ""});
+    Remedy::deployer(RemedyKind::Accept, step).config(json!({"preflightWaivers": [waiver]}))
 }
 
 /// One sentence that names the field, in the words of the finding where it has no field.

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::conversion::GivenPlan;
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
+use crate::remedy::Invocation;
 use crate::source::{Document, PathSegment, Position, Positions};
 use crate::words;
 
@@ -445,12 +446,21 @@ pub struct Facts {
     /// Names of the rules in the run: a rule leaves a finding to another rule that judges it better.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub rules: BTreeSet<String>,
+    /// The command line of the run, for remedies that give it back with another option.
+    #[serde(default, skip_serializing_if = "Invocation::is_empty")]
+    pub invocation: Invocation,
     /// Needs that were asked for, with their answers.
     #[serde(with = "answers_as_list")]
     pub answers: BTreeMap<Need, Answer>,
 }
 
 impl Facts {
+    /// Whether an API server answers, and not files.
+    #[must_use]
+    pub fn are_of_a_server(&self) -> bool {
+        self.cluster.side == ClusterSide::Server
+    }
+
     /// The answer to a need; `Unable` if it was not asked for.
     #[must_use]
     pub fn answer(&self, need: &Need) -> Answer {

@@ -11,7 +11,14 @@ use pushback_crd::order::in_order;
 
 use crate::hex;
 use crate::object::ObjectRef;
+use crate::remedy::Remedy;
 use crate::source::Position;
+
+/// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
+pub const SERVER: &str = "server";
+
+/// Name under which unused and expired waivers are reported. Not a rule.
+pub const WAIVERS: &str = "preflightWaivers";
 
 /// Number of hexadecimal digits in a fingerprint.
 pub const FINGERPRINT_DIGITS: usize = 32;
@@ -161,6 +168,9 @@ pub struct Finding {
     /// What the user can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
+    /// The ways out, as data: what is best for who deploys first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
     /// Reason of the waiver that covers the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waived: Option<String>,
@@ -207,6 +217,13 @@ pub struct FindingRef {
 }
 
 impl Finding {
+    /// Whether a waiver can cover it: what the API server refuses itself cannot be accepted.
+    #[must_use]
+    pub fn is_waivable(&self) -> bool {
+        let is_of_the_server = |also: &String| also.split('/').next() == Some(SERVER);
+        ![SERVER, WAIVERS].contains(&self.rule.as_str()) && !self.also.iter().any(is_of_the_server)
+    }
+
     /// A finding with the mandatory fields; severity and fingerprint are set when it is judged.
     #[must_use]
     pub fn new(rule: &str, check: &str, verdict: Verdict, object: ObjectRef, message: impl Into<String>) -> Self {

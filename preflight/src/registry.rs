@@ -1,8 +1,10 @@
 //! The list of all rules. Help, docs, completions and rule selection are generated from it, so every rule in it is
 //! documented and selectable, and no other rule exists.
 
+use crate::facts::Facts;
 use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
+use crate::remedy::Remedy;
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
     ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
@@ -22,11 +24,7 @@ pub static RULES: &[&dyn Rule] = &[
     &ConversionRoundTrip,
 ];
 
-/// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
-pub const SERVER: &str = "server";
-
-/// Name under which unused and expired waivers are reported. Not a rule.
-pub const WAIVERS: &str = "preflightWaivers";
+pub use crate::finding::{SERVER, WAIVERS};
 
 /// Name under which manifests less strict than the policy are reported. Not a rule.
 pub const POLICY: &str = "policy";
@@ -78,6 +76,13 @@ pub fn metas() -> impl Iterator<Item = &'static RuleMeta> {
 #[must_use]
 pub fn published_line(finding: &Finding) -> Option<String> {
     RULES.iter().find(|rule| rule.meta().name == finding.rule)?.published_line(finding)
+}
+
+/// The ways out of a finding.
+#[must_use]
+pub fn remedies(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+    let rule = RULES.iter().find(|rule| rule.meta().name == finding.rule);
+    rule.map(|rule| rule.remedies(facts, finding)).unwrap_or_default()
 }
 
 /// Rule and check of findings about a version that goes, which are answered once no object is left in it.

@@ -11,6 +11,7 @@ use crate::experiment::suite::Suite;
 use crate::facts::{ChangeSet, Facts, Need, Needs};
 use crate::finding::{Finding, FindingRef};
 use crate::object::ObjectRef;
+use crate::remedy::{Remedy, RemedyKind};
 
 /// Static metadata of a rule; help, docs and `pushback rules` are generated from it.
 #[derive(Debug)]
@@ -241,6 +242,11 @@ pub trait Rule: Debug + Sync {
     /// changes are judged again.
     fn artefacts(&self, _settings: &Settings, _memory: &Memory) -> Vec<Artefact> {
         Vec::new()
+    }
+
+    /// The ways out of one of the rule's findings, as data; what is best for who deploys first.
+    fn remedies(&self, _facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        finding.remedy.iter().map(|step| Remedy::deployer(RemedyKind::Change, step)).collect()
     }
 
     /// The line that the published upstream checks print for one of the rule's findings.

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
-use crate::finding::Finding;
+use crate::finding::{Finding, Severity};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
@@ -140,7 +140,10 @@ impl Session {
             let ending = Ending::Judged(Judgement { findings: self.told, unable: Vec::new() });
             endings.push(Ended { name: registry::POLICY, settings: &strict, ending });
         }
-        let report = judge::judge(endings, server, waivers, &self.accepted, today);
+        let mut report = judge::judge(endings, server, waivers, &self.accepted, today);
+        for finding in report.findings.iter_mut().filter(|finding| finding.severity != Severity::Info) {
+            finding.remedies = registry::remedies(&self.facts, finding);
+        }
         (RunReport { off: self.off, loosened: self.loosened, ..report }, self.facts)
     }
 }

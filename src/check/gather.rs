@@ -137,11 +137,9 @@ fn objects_kind(
         version: version.to_owned(),
         kind: kind.to_owned(),
         plural: resource.to_owned(),
-        singular: String::new(),
-        short_names: Vec::new(),
         namespaced: true,
         verbs: vec!["list".to_owned()],
-        subresources: Vec::new(),
+        ..Kind::default()
     })))
 }
 

@@ -43,8 +43,12 @@ impl SecondLook {
     /// # Errors
     /// The change is refused now.
     pub async fn judge(&self, change: Change) -> Result<(), Refused> {
-        let facts =
-            Facts { changes: self.among_the_others(&change), cluster: self.facts.cluster.clone(), ..Facts::default() };
+        let facts = Facts {
+            changes: self.among_the_others(&change),
+            cluster: self.facts.cluster.clone(),
+            invocation: self.facts.invocation.clone(),
+            ..Facts::default()
+        };
         let mut session = Session::new(self.selection.clone(), facts);
         loop {
             let needs = session.needs();

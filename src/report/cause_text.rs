@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::cause::{Cause, LiveTotal, Smallest, causes, live_total};
-use pushback_preflight::{Finding, Severity, Verdict, registry};
+use pushback_preflight::{Audience, Finding, RemedyKind, Severity, Verdict, registry};
 use serde_json::Value;
 
 use crate::manifest::excerpt::Excerpt;
 use crate::report::decided_text::DecidedFindings;
 use crate::report::error_text::place;
-use crate::report::escape::{terminal_safe, terminal_safe_lines};
+use crate::report::escape::terminal_safe;
 use crate::report::excerpt_text::{excerpt_text, margin};
-use crate::report::finding_text::{VALUE_LIMIT, fact, finding_text, pointer_line, short_change};
+use crate::report::finding_text::{VALUE_LIMIT, fact, finding_text, headline, pointer_line, short_change};
 use crate::report::finding_words::{
     also, consequence, live_total_words, object_name, place_words, rule_and_check, subject, used, waivable, weight,
 };
@@ -51,13 +51,13 @@ pub struct Look {
 
 /// What preflight found.
 #[must_use]
-pub fn judged_text(judged: &[Judged], look: Look) -> String {
+pub fn judged_text(judged: Vec<Judged>, look: Look) -> String {
     if judged.is_empty() {
         return String::new();
     }
     let mut decided = DecidedFindings::default();
-    let told: Vec<Judged> =
-        judged.iter().filter(|(finding, _)| look.verbose || !decided.hold(finding)).cloned().collect();
+    let mut told = judged;
+    told.retain(|(finding, _)| look.verbose || !decided.hold(finding));
     let text = told_text(&told, look);
     format!("\n{text}{}", hang(&decided.show(look.theme), look.width))
 }
@@ -142,7 +142,8 @@ fn block(family: &[&Cause], judged: &[Judged], roomy: bool, said_fixes: &mut BTr
     let Some((cause, rest)) = family.split_first() else { return String::new() };
     let (finding, excerpt) = &judged[cause.at[0]];
     let excerpt = excerpt.as_deref().filter(|_| roomy && cause.at.len() == 1);
-    let mut text = headline(cause, Role::Bad, look);
+    let check = if cause.check.is_empty() { cause.rule.clone() } else { format!("{}/{}", cause.rule, cause.check) };
+    let mut text = headline(&format!("error[{check}]"), Role::Bad, &cause.headline, theme, width);
     let margin = " ".repeat(excerpt.map_or(2, margin));
     if let Some(position) = &finding.position {
         text += &pointer_line(position, &margin, theme);
@@ -193,8 +194,16 @@ fn block(family: &[&Cause], judged: &[Judged], roomy: bool, said_fixes: &mut BTr
     }
     let mut say = |key: &str, value: &str| text += &fact(key, value, &margin, width);
     // What helps against several is said once.
-    if let Some(remedy) = cause.remedy.as_ref().filter(|remedy| said_fixes.insert((*remedy).clone())) {
-        say("fix", remedy);
+    let deployer =
+        cause.remedies.iter().find(|remedy| remedy.audience == Audience::Deployer && remedy.kind != RemedyKind::Accept);
+    if let Some(steps) = deployer.map(|remedy| remedy.steps.join("; ")).filter(|steps| said_fixes.insert(steps.clone()))
+    {
+        say("do", &steps);
+    }
+    let author = cause.remedies.iter().find(|remedy| remedy.audience == Audience::Author);
+    let fix = if deployer.is_some() { author.and_then(|remedy| remedy.steps.first()) } else { cause.remedy.as_ref() };
+    if let Some(fix) = fix.filter(|fix| said_fixes.insert((*fix).clone())) {
+        say("fix", fix);
     }
     if !rest.is_empty() {
         say("same in", &fields(rest, theme));
@@ -208,20 +217,6 @@ fn block(family: &[&Cause], judged: &[Judged], roomy: bool, said_fixes: &mut BTr
         (Some(_), count) => say("cause", &format!("{} ({})", cause.fingerprint, counted(count, "finding"))),
     }
     text + "\n"
-}
-
-/// `error[CRDUpgradeSafety/minLength]: field "path": minLength added: 1`.
-fn headline(cause: &Cause, role: Role, look: Look) -> String {
-    let check = if cause.check.is_empty() { cause.rule.clone() } else { format!("{}/{}", cause.rule, cause.check) };
-    let name = look.theme.paint(role, &terminal_safe(&format!("error[{check}]")));
-    let message = terminal_safe_lines(&cause.headline);
-    let mut lines = message.lines();
-    let first = look.theme.paint(Role::Strong, lines.next().unwrap_or_default());
-    let mut text = hang(&format!("{name}: {first}\n"), look.width);
-    for line in lines {
-        text += &hang(&format!("  {line}\n"), look.width);
-    }
-    text
 }
 
 /// `in 26 places, 2 definitions, 2 versions: a, b, c, …`, without the first place.
@@ -444,12 +439,19 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
     let is_of_a_definition = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
     match live {
         Some(live) if live.affected > 0 => format!("correct {} first", counted(live.affected, "object")),
+        _ if first_kind(findings) == Some(RemedyKind::AskCluster) => "check against the cluster".to_owned(),
         _ if findings.iter().any(moves) => "move its objects: --storage=bridge".to_owned(),
         Some(live) if live.examined > 0 => "none is affected: accept it".to_owned(),
         _ if findings.iter().all(|finding| finding.verdict == Verdict::Unknown) => "judge it by hand".to_owned(),
         _ if is_of_a_definition => "check against the cluster".to_owned(),
         _ => "see its fix".to_owned(),
     }
+}
+
+/// The kind of the first way out for who deploys.
+fn first_kind(findings: &[&Finding]) -> Option<RemedyKind> {
+    let mut remedies = findings.iter().flat_map(|finding| &finding.remedies);
+    remedies.find(|remedy| remedy.audience == Audience::Deployer).map(|remedy| remedy.kind)
 }
 
 #[cfg(test)]

@@ -27,13 +27,7 @@ const WITNESS_LINES: usize = 16;
 pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme, width: u16) -> String {
     let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
     let name = format!("{}[{}]", weight(finding), rule_and_check(finding));
-    let message = terminal_safe_lines(&finding.message);
-    let mut lines = message.lines();
-    let first = theme.paint(Role::Strong, lines.next().unwrap_or_default());
-    let mut text = hang(&format!("{}: {first}\n", theme.paint(role, &terminal_safe(&name))), width);
-    for line in lines {
-        text += &hang(&format!("  {line}\n"), width);
-    }
+    let mut text = headline(&name, role, &finding.message, theme, width);
     let margin = " ".repeat(excerpt.map_or(2, margin));
     if let Some(position) = &finding.position {
         text += &pointer_line(position, &margin, theme);
@@ -60,6 +54,18 @@ pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme, 
         text += &fact(key, &value, &margin, width);
     }
     text.push('\n');
+    text
+}
+
+/// `error[CRDUpgradeSafety/minLength]: field "path": minLength added: 1`, further lines of the message below it.
+pub(crate) fn headline(name: &str, role: Role, message: &str, theme: Theme, width: u16) -> String {
+    let message = terminal_safe_lines(message);
+    let mut lines = message.lines();
+    let first = theme.paint(Role::Strong, lines.next().unwrap_or_default());
+    let mut text = hang(&format!("{}: {first}\n", theme.paint(role, &terminal_safe(name))), width);
+    for line in lines {
+        text += &hang(&format!("  {line}\n"), width);
+    }
     text
 }
 

@@ -108,20 +108,13 @@ fn version_use(used: &VersionUse, ellipsis: &str) -> String {
 #[must_use]
 pub fn waivable(finding: &Finding) -> Option<&str> {
     let of_use = !finding.fingerprint.is_empty() && finding.severity != Severity::Info;
-    // Server refusals cannot be waived.
-    (of_use && !is_refused_by_the_server(finding)).then_some(finding.fingerprint.as_str())
-}
-
-/// Whether the API server itself refuses the change.
-fn is_refused_by_the_server(finding: &Finding) -> bool {
-    let is_its_own = |also: &String| also.split('/').next() == Some(registry::SERVER);
-    finding.rule == registry::SERVER || finding.also.iter().any(is_its_own)
+    (of_use && finding.is_waivable()).then_some(finding.fingerprint.as_str())
 }
 
 /// Says that the API server refuses the change too, since no waiver helps then.
 #[must_use]
 pub fn also(finding: &Finding) -> Option<&'static str> {
-    (finding.rule != registry::SERVER && is_refused_by_the_server(finding))
+    (![registry::SERVER, registry::WAIVERS].contains(&finding.rule.as_str()) && !finding.is_waivable())
         .then_some("the API server refuses it by itself, so that no waiver covers it")
 }
 

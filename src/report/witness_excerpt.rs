@@ -94,9 +94,10 @@ fn nested(value: &Value, path: &[PathSegment], ellipsis: &str, is_root: bool, li
             if fields.keys().any(is_beside) {
                 lines.push(ellipsis.to_owned());
             }
-            nested(&fields[key.as_str()], rest, ellipsis, false, &mut below);
-            let key = display_path(&[PathSegment::Key(key.clone())]);
-            let is_short = rest.is_empty() && below.len() == 1 && is_scalar(&fields_at(fields, step));
+            let inner = &fields[key.as_str()];
+            nested(inner, rest, ellipsis, false, &mut below);
+            let key = display_path(std::slice::from_ref(step));
+            let is_short = rest.is_empty() && below.len() == 1 && is_scalar(inner);
             if is_short {
                 lines.push(format!("{key}: {}", below[0]));
             } else {
@@ -114,13 +115,6 @@ fn nested(value: &Value, path: &[PathSegment], ellipsis: &str, is_root: bool, li
             }
         }
         _ => {}
-    }
-}
-
-fn fields_at(fields: &serde_json::Map<String, Value>, step: &PathSegment) -> Value {
-    match step {
-        PathSegment::Key(key) => fields[key.as_str()].clone(),
-        PathSegment::Index(_) => Value::Null,
     }
 }
 

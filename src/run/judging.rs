@@ -55,12 +55,14 @@ pub async fn judge(
     let mut waivers: Vec<Waiver> = setup.waivers.iter().cloned().chain(carried_over(plan)).collect();
     waivers.extend(converted(plan).filter(|(planned, _)| has_begun(planned)).map(|(_, waiver)| waiver));
     run.planning("running preflight");
+    let known =
+        Facts { answers: setup.answers.clone(), invocation: run.environment.invocation.clone(), ..Facts::default() };
     let RuleResults { report, facts, artefacts } = check::run(
         &*setup.cluster,
         &setup.kinds,
         plan,
         setup.selection_so_far(),
-        setup.answers.clone(),
+        known,
         &waivers,
         &run.environment.today(),
     )

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::{Finding, ObjectExt, Severity, registry};
+use pushback_preflight::{Audience, Finding, ObjectExt, Severity, causes, registry};
 
 use super::error::CommandError;
 use crate::apply::engine::{Outcome, Progress};
@@ -73,6 +73,7 @@ impl End {
             "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
         };
         let mut hints = vec![hint.to_owned()];
+        hints.extend(next(report));
         hints.extend(decidable(report.findings.iter().filter(refusing)));
         if report.findings.iter().filter(refusing).filter(|finding| finding.rule != registry::SERVER).nth(1).is_some() {
             let more =
@@ -195,6 +196,16 @@ fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
     }
     hints
 }
+
+/// The command that leads out of what refuses: that of the worst cause for which there is one.
+fn next(report: &RunReport) -> Option<String> {
+    let causes = causes(&report.findings);
+    let refusing = causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived());
+    let mut ways = refusing.flat_map(|cause| &cause.remedies);
+    let way = ways.find(|way| way.audience == Audience::Deployer && !way.commands.is_empty())?;
+    Some(format!("next: {}", way.commands.first()?))
+}
+
 /// What would let changes through that affect no object that is there: the setting, and what it accepts.
 fn decidable<'f>(refusing: impl Iterator<Item = &'f Finding>) -> Option<String> {
     let refusing: Vec<&Finding> = refusing.collect();

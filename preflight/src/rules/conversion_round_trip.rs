@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
+use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use operators::Risk;
 
@@ -71,6 +72,10 @@ impl Rule for ConversionRoundTrip {
     /// Which workloads are operators depends on all roles.
     fn compares_the_whole(&self) -> bool {
         true
+    }
+
+    fn remedies(&self, _facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        finding.remedy.iter().map(Remedy::author).collect()
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, memory: &mut Memory) -> Checked {

@@ -13,6 +13,7 @@ mod readers;
 mod remedy;
 mod subject;
 mod usage;
+mod ways_out;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -27,6 +28,7 @@ use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation
 use crate::finding::{Finding, FindingRef, Severity, Verdict};
 use crate::object::ObjectRef;
 use crate::parallel;
+use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 use checks::{Check, OnlyRejects, Refused, Versions};
 use profile::Profile;
@@ -139,6 +141,10 @@ impl Rule for CrdUpgradeSafety {
             "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
             finding.object.name, finding.message
         ))
+    }
+
+    fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        ways_out::ways_out(facts, finding)
     }
 
     fn finding_for_refusal(&self, object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {

@@ -5,6 +5,7 @@ mod loss;
 mod namespace;
 mod share;
 mod storage;
+mod ways_out;
 mod workload;
 
 use serde_json::Value;
@@ -14,7 +15,8 @@ use self::loss::{Judge, LostFrom, NAME, OwnSettings};
 use super::crd_upgrade_safety::{self, deletion};
 use super::levels::Level;
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs};
-use crate::finding::Verdict;
+use crate::finding::{Finding, Verdict};
+use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "crdDeleted", replacement: "crdDeleted" };
@@ -111,6 +113,10 @@ impl Rule for DestructiveChange {
             needs.extend(storage::need(change).filter(|_| on(storage::CLAIM)));
         }
         needs
+    }
+
+    fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        ways_out::ways_out(facts, finding)
     }
 
     fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {

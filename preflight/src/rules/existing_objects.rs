@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
+use crate::remedy::{Remedy, correct_objects};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use passage::Fate;
 
@@ -54,6 +55,11 @@ impl Rule for ExistingObjects {
 
     fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
         Needs::new()
+    }
+
+    fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        let correct = correct_objects(finding, &facts.invocation).filter(|_| finding.remedy.is_some());
+        correct.into_iter().chain(finding.remedy.iter().map(Remedy::author)).collect()
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, memory: &mut Memory) -> Checked {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::glob::matches;
+use crate::remedy::{Remedy, RemedyKind};
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const NAME: &str = "FieldConflicts";
@@ -118,6 +119,10 @@ impl Rule for FieldConflicts {
         Needs::new()
     }
 
+    fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        ways_out(facts, finding)
+    }
+
     fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
         let settings: OwnSettings = settings.own();
         let mut judgement = Judgement::default();
@@ -225,24 +230,49 @@ fn fields_in_order<'f>(fields: impl IntoIterator<Item = &'f TakenField>) -> Valu
 
 /// Both remedies: resolve the difference, or allow it in the settings.
 fn remedy(change: &Change, field: &TakenField, owners: &[&TakenFrom]) -> String {
-    let managers: Vec<&str> = owners.iter().map(|taken| taken.manager.as_str()).collect();
-    let settle = if owners.iter().any(|taken| taken.operation == "Apply") {
-        format!(
-            "let one of the two set it: take it out of the manifest, or out of what {} applies",
-            managers.join(", ")
-        )
-    } else {
-        "copy the other value into the manifest, or leave the field out".to_owned()
-    };
     // Written by hand to fix the key order with any JSON library; JSON is also YAML.
-    let quoted: Vec<String> = managers.iter().map(|manager| json!(manager).to_string()).collect();
+    let quoted: Vec<String> = managers(owners).iter().map(|manager| json!(manager).to_string()).collect();
     let entry = format!(
         "{{\"managers\": [{}], \"kinds\": [{}], \"paths\": [{}], \"action\": \"allow\"}}",
         quoted.join(", "),
         json!(change.object.kind),
         json!(field.path)
     );
-    format!("{settle}; to overwrite it, add to the `rules` of {NAME}: {entry}")
+    format!("{}; to overwrite it, add to the `rules` of {NAME}: {entry}", settle(owners))
+}
+
+fn managers<'t>(owners: &[&'t TakenFrom]) -> Vec<&'t str> {
+    owners.iter().map(|taken| taken.manager.as_str()).collect()
+}
+
+/// How both come to agree.
+fn settle(owners: &[&TakenFrom]) -> String {
+    if owners.iter().any(|taken| taken.operation == "Apply") {
+        let others = managers(owners).join(", ");
+        format!("let one of the two set it: take it out of the manifest, or out of what {others} applies")
+    } else {
+        "copy the other value into the manifest, or leave the field out".to_owned()
+    }
+}
+
+/// The ways out of a finding as data, the best first.
+fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+    let Some(remedy) = &finding.remedy else { return Vec::new() };
+    let configured = |step: String, config: Value| {
+        let config = json!({"preflightRules": [{"name": NAME, "config": config}]});
+        Remedy::deployer(RemedyKind::Configure, step).config(config)
+    };
+    let Some(path) = &finding.path else {
+        return vec![configured(remedy.clone(), json!({"predecessors": "allow"}))];
+    };
+    let taken_from = facts.changes.find(&finding.object.key()).map(|change| change.taken_from.as_slice());
+    let has_field = |taken: &&TakenFrom| !taken.predecessor && taken.fields.iter().any(|field| field.path == *path);
+    let owners: Vec<&TakenFrom> = taken_from.unwrap_or_default().iter().filter(has_field).collect();
+    let entry = json!({
+        "managers": managers(&owners), "kinds": [finding.object.kind], "paths": [path], "action": "allow",
+    });
+    let step = format!("to overwrite it, add this to the `rules` of {NAME}");
+    vec![Remedy::deployer(RemedyKind::Change, settle(&owners)), configured(step, json!({"rules": [entry]}))]
 }
 
 fn action(change: &Change, taken: &TakenFrom, path: &str, settings: &OwnSettings) -> Action {

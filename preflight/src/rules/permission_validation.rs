@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation};
 use crate::finding::{Finding, Verdict};
 use crate::object::join_api_version;
+use crate::remedy::{Remedy, RemedyKind, join_resource};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use questions::{Access, Questions, Reply};
 
@@ -65,6 +66,10 @@ impl Rule for PermissionValidation {
             namespaces.insert("default");
         }
         namespaces.into_iter().map(questions::rules_in).chain([Access::everything().need()]).collect()
+    }
+
+    fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        grants(facts, finding)
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, _memory: &mut Memory) -> Checked {
@@ -145,6 +150,28 @@ fn writes(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
         findings.push(finding);
     }
     findings
+}
+
+/// The grant that is missing, as commands of an administrator.
+fn grants(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+    let (Some(remedy), Some(verb)) = (&finding.remedy, &finding.blocks) else { return Vec::new() };
+    let step = Remedy::deployer(RemedyKind::Grant, remedy);
+    let change = facts.changes.find(&finding.object.key()).filter(|_| *verb == finding.check);
+    let Some(resource) = change.and_then(|change| resource_of(change, &facts.changes)) else { return vec![step] };
+    let namespace = change.filter(|change| change.namespaced).map(|change| change.object.namespace.as_str());
+    let (role, binding) =
+        if namespace.is_some() { ("role", "rolebinding") } else { ("clusterrole", "clusterrolebinding") };
+    let resource = join_resource(resource, &finding.object.group);
+    let name = format!("pushback-{verb}-{resource}");
+    let place: Vec<&str> = namespace.into_iter().flat_map(|namespace| ["-n", namespace]).collect();
+    let create = |words: &[&str]| facts.invocation.kubectl(&[&["create"], words, &place].concat());
+    let commands = [
+        create(&[role, &name, &format!("--verb={verb}"), &format!("--resource={resource}")]),
+        create(&[binding, &name, &format!("--{role}={name}"), "--user=USER"]),
+    ];
+    let mut remedy = step.commands(commands);
+    remedy.steps.push("an administrator puts the user in the place of USER; `kubectl auth whoami` shows it".to_owned());
+    vec![remedy]
 }
 
 /// The change that represents several ones in a finding, independent of their order.

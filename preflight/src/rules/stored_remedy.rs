@@ -3,6 +3,10 @@
 
 use pushback_crd::definition::{Blocker, Crd, StoredState};
 
+use crate::facts::Facts;
+use crate::finding::Finding;
+use crate::remedy::{Remedy, RemedyKind};
+
 /// The remedy for a version that is removed and that objects may be stored in.
 pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
     let state = StoredState::of(old.value);
@@ -62,19 +66,73 @@ pub(super) fn of_owners(state: &StoredState) -> String {
     format!("{}run `{}`: it moves the entries to the storage version", first(state), migrate(&state.definition))
 }
 
+/// The ways out of a finding about the version that objects are stored in, or were written in; the best first.
+pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+    let change = facts.changes.find(&finding.object.key());
+    let Some(live) = change.and_then(|change| change.live.as_deref()) else { return Vec::new() };
+    let again = &facts.invocation;
+    if !facts.are_of_a_server() {
+        let step = "deploy it with `--storage=bridge`, which carries the objects over first; judge that against the cluster: \
+                    files do not show what is stored";
+        let command = again.with("--cluster", "kube").with("--storage", "bridge");
+        return vec![Remedy::deployer(RemedyKind::AskCluster, step).commands([command.to_string()])];
+    }
+    let state = StoredState::of(live);
+    let definition = state.definition.as_str();
+    let storage = |words: &[&str]| again.command(&[&["storage"], words].concat()).to_string();
+    let with_steps = |step: String| {
+        let mut remedy = Remedy::deployer(RemedyKind::MoveObjects, step);
+        remedy.steps.splice(0..0, obstacles(&state));
+        remedy
+    };
+    let debt = || {
+        let step = "move the objects to the storage version, which is proved, and take old versions off the list";
+        with_steps(step.to_owned()).commands([storage(&["migrate", definition]), again.to_string()])
+    };
+    let Some(version) = finding.version.as_deref() else { return vec![debt()] };
+    let wanted = change.and_then(|change| change.desired.as_deref());
+    let goes = wanted.is_some_and(|wanted| Crd::of(wanted).version(version).is_none());
+    match state.is_served(version) {
+        _ if !goes && state.storage.as_deref() == Some(version) => vec![debt()],
+        None => vec![debt()],
+        Some(_) if state.storage.as_deref() == Some(version) => {
+            let step = "apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would \
+                        lose a field";
+            vec![with_steps(step.to_owned()).commands([again.with("--storage", "bridge").to_string()])]
+        }
+        Some(is_served) => {
+            let moves = "apply with `--storage=migrate`: objects are moved first".to_owned();
+            let moves = with_steps(moves).commands([again.with("--storage", "migrate").to_string()]);
+            if !goes {
+                return vec![moves];
+            }
+            let unserve = is_served.then(|| storage(&["unserve", definition, version]));
+            let by_hand =
+                "or step by step: move the objects, stop serving the version once no client uses it, remove it";
+            let commands = [storage(&["migrate", definition])].into_iter().chain(unserve);
+            let commands = commands.chain([storage(&["remove", definition, version]), again.to_string()]);
+            vec![moves, with_steps(by_hand.to_owned()).commands(commands)]
+        }
+    }
+}
+
 fn migrate(definition: &str) -> String {
     format!("pushback storage migrate {definition}")
 }
 
 /// What has to be done before objects can be rewritten.
 fn first(state: &StoredState) -> String {
-    let steps = state.blockers().into_iter().filter_map(|blocker| match blocker {
+    obstacles(state).map(|step| format!("{step}; then ")).collect()
+}
+
+/// The same, a step each.
+fn obstacles(state: &StoredState) -> impl Iterator<Item = String> {
+    state.blockers().into_iter().filter_map(|blocker| match blocker {
         Blocker::NotServed(version) => {
             Some(format!("serve \"{version}\": objects can only be rewritten at a served version"))
         }
         Blocker::Migrating => Some("wait until the cluster's own StorageVersionMigration has ended".to_owned()),
         Blocker::Converting(_) => Some("run the apply again that converts its objects".to_owned()),
         Blocker::Terminating | Blocker::NotEstablished | Blocker::NoStorageVersion => None,
-    });
-    steps.map(|step| format!("{step}; then ")).collect()
+    })
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::finding::{Finding, FindingRef, LiveObjects, Severity, Verdict};
 use crate::object::ObjectRef;
+use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::rules::{crd_upgrade_safety, stored_remedy, writers};
 
@@ -87,6 +88,13 @@ impl Rule for StoredVersions {
     fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[Value]) {
         if let Need::Objects { group, .. } = need {
             writers::fold(group, state, page);
+        }
+    }
+
+    fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+        match finding.check.as_str() {
+            REMOVAL | STORAGE_CHANGE | DEBT | OWNERS => stored_remedy::ways(facts, finding),
+            _ => finding.remedy.iter().map(Remedy::author).collect(),
         }
     }
 

@@ -31,7 +31,7 @@ fn finding(definition: &str, path: &str, severity: Severity) -> Finding {
 }
 
 fn shown(findings: Vec<Finding>, look: Look) -> String {
-    judged_text(&findings.into_iter().map(|finding| (finding, None)).collect::<Vec<_>>(), look)
+    judged_text(findings.into_iter().map(|finding| (finding, None)).collect(), look)
 }
 
 /// Three causes, one of which affects objects; a warning; a waived finding.

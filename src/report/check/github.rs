@@ -99,6 +99,7 @@ fn escape_property(text: &str) -> String {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
+    use pushback_preflight::causes;
 
     use super::*;
     use crate::report::fixture::{check_report, hostile_report};
@@ -137,6 +138,7 @@ mod tests {
             report.findings.extend((0..count).map(numbered));
             report.findings.iter_mut().rev().take(count).for_each(|finding| finding.severity = severity);
         }
+        report.causes = causes(&report.findings);
         report.rules.clear();
         let text = text(&report);
         let count = |level: &str| text.lines().filter(|line| line.starts_with(&format!("::{level} "))).count();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::cause::{Cause, causes, live_total};
+use pushback_preflight::cause::{Cause, live_total};
 use pushback_preflight::{Finding, Severity};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ pub(super) struct Group<'r> {
 /// The findings of a report in groups, in the order of their causes, the severest first.
 pub(super) fn groups(report: &CheckReport) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for cause in causes(&report.findings) {
+    for cause in &report.causes {
         let mut by_weight: BTreeMap<(Severity, Option<&str>), usize> = BTreeMap::new();
         for finding in cause.at.iter().filter_map(|index| report.findings.get(*index)) {
             match by_weight.get(&(finding.severity, finding.waived.as_deref())) {

@@ -2,7 +2,7 @@
 //! collapsed. Input is shown as text: it creates no markup, link or mention.
 
 use pushback_preflight::judge::RuleOutcome;
-use pushback_preflight::{Cause, Finding, Severity, causes};
+use pushback_preflight::{Cause, Finding, Severity};
 use serde_json::Value;
 
 use super::grouped::{Group, groups};
@@ -73,9 +73,8 @@ pub fn text(report: &CheckReport) -> String {
 
 /// The waivers that accept what refuses, folded.
 fn accepting(report: &CheckReport) -> String {
-    let causes = causes(&report.findings);
     let refusing: Vec<&Cause> =
-        causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived()).collect();
+        report.causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived()).collect();
     match cause_text::accepting(&refusing, &report.findings) {
         none if none.is_empty() => none,
         // Each line starts with a key, a dash or a `#`: none closes the fence.
@@ -230,6 +229,7 @@ fn folded(witness: &Value) -> String {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
+    use pushback_preflight::causes;
 
     use super::*;
     use crate::report::escape::terminal_safe;
@@ -304,6 +304,7 @@ mod tests {
             (0..count).map(move |index| finding.clone().path(format!("spec.f{index}")))
         };
         report.findings = several(worst, 3).chain(several(least, 2_000)).collect();
+        report.causes = causes(&report.findings);
         let text = text(&report);
         assert!(text.len() <= LIMIT, "{}", text.len());
         assert_eq!(text.matches("**error**").count(), 3);

@@ -38,6 +38,6 @@ impl Held {
     }
 
     fn told(&mut self, options: &RenderOptions) -> String {
-        judged_text(&std::mem::take(&mut self.findings), options.look())
+        judged_text(std::mem::take(&mut self.findings), options.look())
     }
 }

@@ -326,7 +326,8 @@ impl Trial {
             let answers = crate::run::input::documents(&policy.selection).expect("no file is read for a release");
             let Policy { selection, waivers } = policy;
             let day = "2026-11-21";
-            let ran = check::run(&*self.cluster, &self.kinds, &plan, selection, answers, &waivers, day).await;
+            let known = Facts { answers, ..Facts::default() };
+            let ran = check::run(&*self.cluster, &self.kinds, &plan, selection, known, &waivers, day).await;
             let writes = plan.objects.iter().map(|planned| {
                 let desired = planned.change.desired.as_deref().cloned().map(without_annotations);
                 (planned.change.operation, desired)

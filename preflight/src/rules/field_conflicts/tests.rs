@@ -86,6 +86,45 @@ fn a_conflict_refuses_and_says_whose_the_field_is_since_when_and_what_would_sett
       "new": "ours",
       "message": "spec.replicas is taken over from kubectl-edit (Update, last wrote 2026-11-21T12:00:00Z)",
       "remedy": "copy the other value into the manifest, or leave the field out; to overwrite it, add to the `rules` of FieldConflicts: {\"managers\": [\"kubectl-edit\"], \"kinds\": [\"Deployment\"], \"paths\": [\"spec.replicas\"], \"action\": \"allow\"}",
+      "remedies": [
+        {
+          "kind": "change",
+          "for": "deployer",
+          "steps": [
+            "copy the other value into the manifest, or leave the field out"
+          ]
+        },
+        {
+          "kind": "configure",
+          "for": "deployer",
+          "steps": [
+            "to overwrite it, add this to the `rules` of FieldConflicts"
+          ],
+          "config": {
+            "preflightRules": [
+              {
+                "name": "FieldConflicts",
+                "config": {
+                  "rules": [
+                    {
+                      "managers": [
+                        "kubectl-edit"
+                      ],
+                      "kinds": [
+                        "Deployment"
+                      ],
+                      "paths": [
+                        "spec.replicas"
+                      ],
+                      "action": "allow"
+                    }
+                  ]
+                }
+              }
+            ]
+          }
+        }
+      ],
       "fingerprint": "444a55b082efbcd79cb702e131d0acb2"
     }
     "#);

@@ -1,0 +1,75 @@
+//! The ways out of a finding as data. Who deploys comes first: the definition is rarely theirs.
+
+use pushback_crd::schema::contain::Effect;
+use serde_json::{Value, json};
+
+use super::checks;
+use super::subject::NAME;
+use crate::facts::{Change, Facts};
+use crate::finding::Finding;
+use crate::remedy::{Remedy, RemedyKind, correct_objects, keep};
+use crate::rules::stored_remedy;
+
+/// The ways out of a finding, the best first.
+pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+    let author = finding.remedy.iter().map(Remedy::author);
+    let is_of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema);
+    let is_of_objects = is_of_a_schema || finding.live_objects.is_some();
+    match finding.check.as_str() {
+        "storedVersionRemoval" | "storageVersionChange" => stored_remedy::ways(facts, finding),
+        "servedVersionRemoval" | "servedVersionUnserved" => given_up_by(facts, finding).chain(author).collect(),
+        _ if facts.changes.find(&finding.object.key()).is_some_and(Change::ends_live_object) => {
+            keep(facts, finding).into_iter().chain(author).collect()
+        }
+        _ if is_of_objects && facts.are_of_a_server() => {
+            let correct = correct_objects(finding, &facts.invocation);
+            correct.into_iter().chain(decided(finding)).chain(author).collect()
+        }
+        _ if is_of_objects && finding.effect.as_deref() == Some(Effect::Rejected.as_str()) => {
+            let step = "judge it against the cluster: a change that affects no object there, and that writers see as an \
+                        error, is a warning";
+            let command = facts.invocation.with("--cluster", "kube").to_string();
+            [Remedy::deployer(RemedyKind::AskCluster, step).commands([command])].into_iter().chain(author).collect()
+        }
+        _ => author.collect(),
+    }
+}
+
+/// Lets the objects decide, as none is affected.
+fn decided(finding: &Finding) -> Option<Remedy> {
+    let mode = finding.passes_under?;
+    let accepts = match mode {
+        "decide" => {
+            "no object that is there is affected; values that are written later are dropped or changed without an error"
+        }
+        _ => "no object that is there is affected, and writers would see an error",
+    };
+    let step = format!("set `liveObjects: {mode}` for {NAME} in preflightRules: {accepts}");
+    Some(Remedy::deployer(RemedyKind::Configure, step).config(setting(&json!({"liveObjects": mode}))))
+}
+
+/// What who deploys can do about a version that clients can no longer use.
+fn given_up_by(facts: &Facts, finding: &Finding) -> impl Iterator<Item = Remedy> {
+    let key = if finding.check == "servedVersionRemoval" { "removed" } else { "unserved" };
+    let version = finding.version.clone().unwrap_or_default();
+    let used = finding.version_use.as_ref();
+    let writers: Vec<&str> =
+        used.into_iter().flat_map(|used| &used.writers).map(|writer| writer.manager.as_str()).collect();
+    let clients = match writers.as_slice() {
+        [] => "clients".to_owned(),
+        names => names.join(", "),
+    };
+    let stored = used.filter(|used| used.stored_versions.contains(&version));
+    let moved = stored.map(|_| stored_remedy::ways(facts, finding)).unwrap_or_default();
+    let mut settle =
+        Remedy::deployer(RemedyKind::Configure, format!("have {clients} use another version than {version}"))
+            .config(setting(&json!({"versions": {key: "warn"}})));
+    settle
+        .steps
+        .push(format!("set `versions: {{{key}: warn}}` for {NAME} in preflightRules once none uses it any more"));
+    moved.into_iter().chain([settle])
+}
+
+fn setting(config: &Value) -> Value {
+    json!({"preflightRules": [{"name": NAME, "config": config}]})
+}
