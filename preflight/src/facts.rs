@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::conversion::GivenPlan;
+use crate::invocation::Invocation;
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
-use crate::remedy::Invocation;
 use crate::source::{Document, PathSegment, Position, Positions};
 use crate::words;
 

@@ -185,6 +185,9 @@ pub struct Finding {
     /// Value of `liveObjects` under which it would be a warning, as no object on the API server is affected.
     #[serde(skip)]
     pub passes_under: Option<&'static str>,
+    /// The same once the affected objects are corrected, if the value in force would refuse even then.
+    #[serde(skip)]
+    pub passes_once_corrected: Option<&'static str>,
     /// Digest of what the finding depends on beyond the old and new value, such as both whole subschemas.
     #[serde(skip)]
     pub(crate) content: Option<[u8; 32]>,

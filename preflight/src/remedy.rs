@@ -1,20 +1,12 @@
 //! What to do about a finding, as data: for whom, the steps, and the commands, ready to be copied. Carried out to the
 //! letter they make the finding go, and bring no other.
 
-mod invocation;
-
 use pushback_crd::words;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-pub use invocation::Invocation;
-
-use crate::facts::{Facts, Operation};
-use crate::finding::Finding;
-use crate::object::ObjectExt;
-
-/// Most objects that a remedy names one by one.
-const NAMED: usize = 5;
+/// The key of a Config document that lists the rules.
+const RULES: &str = "preflightRules";
 
 words! {
     /// Who can follow a remedy.
@@ -90,57 +82,41 @@ impl Remedy {
     pub fn config(self, config: Value) -> Self {
         Self { config: Some(config), ..self }
     }
-}
 
-/// Corrects the stored objects of a definition that a finding names.
-#[must_use]
-pub(crate) fn correct_objects(finding: &Finding, again: &Invocation) -> Option<Remedy> {
-    let live = finding.live_objects.as_ref().filter(|live| live.affected > 0)?;
-    let objects = if live.affected == 1 { "the affected object" } else { "the affected objects" };
-    let field = finding.path.as_deref().filter(|path| !path.is_empty());
-    let field = field.map(|field| format!("`{field}` of ")).unwrap_or_default();
-    let step = match finding.effect.as_deref() {
-        Some("rejected") => format!("correct {field}{objects} first"),
-        Some("altered") => format!("set {field}{objects} first, so that no default decides it"),
-        _ => format!("move what is in {field}{objects} elsewhere first"),
-    };
-    let edit = |name: &String| kubectl(again, "edit", &finding.object.name, name, &[]);
-    let mut commands: Vec<String> = live.names.iter().take(NAMED).map(edit).collect();
-    if live.affected > commands.len() as u64 {
-        // The next run names some of those that are left.
-        commands.push(again.to_string());
+    /// With these settings of a rule.
+    #[must_use]
+    pub(crate) fn settings(self, rule: &str, settings: &Value) -> Self {
+        self.config(json!({RULES: [{"name": rule, "config": settings}]}))
     }
-    Some(Remedy::deployer(RemedyKind::CorrectObjects, step).commands(commands))
-}
 
-/// Keeps the live object of a deletion, or what is in it.
-#[must_use]
-pub(crate) fn keep(facts: &Facts, finding: &Finding) -> Option<Remedy> {
-    let change = facts.changes.find(&finding.object.key()).filter(|change| change.ends_live_object())?;
-    if change.operation != Operation::Delete {
-        return None;
+    /// The same, with every rule that runs and its settings: `preflightRules` takes the place of the default set.
+    #[must_use]
+    pub(crate) fn among(mut self, running: &[(&str, Map<String, Value>)]) -> Self {
+        let Some(Value::Array(entries)) = self.config.as_mut().and_then(|config| config.get_mut(RULES)) else {
+            return self;
+        };
+        let wanted = std::mem::take(entries);
+        for (name, settings) in running {
+            let mut config = Value::Object(settings.clone());
+            for entry in wanted.iter().filter(|entry| entry["name"] == *name) {
+                merge(&mut config, &entry["config"]);
+            }
+            let is_plain = config.as_object().is_some_and(Map::is_empty);
+            entries.push(if is_plain { json!({"name": name}) } else { json!({"name": name, "config": config}) });
+        }
+        self
     }
-    let step = "keep it in the input, or have it stay when it leaves the app";
-    let resource = join_resource(&change.resource, &change.object.group);
-    let name = change.live.as_deref()?.full_name();
-    let annotate = kubectl(&facts.invocation, "annotate", &resource, &name, &["kapp.k14s.io/delete-strategy=orphan"]);
-    Some(Remedy::deployer(RemedyKind::Keep, step).commands([annotate, facts.invocation.to_string()]))
 }
 
-/// `widgets.example.com`, as kubectl and permissions spell a resource.
-#[must_use]
-pub(crate) fn join_resource(resource: &str, group: &str) -> String {
-    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
-}
-
-/// `kubectl annotate widgets.example.com a key=value -n shop`; the name is `namespace/name`, or `name` in no namespace.
-#[must_use]
-pub(crate) fn kubectl(again: &Invocation, verb: &str, resource: &str, name: &str, rest: &[&str]) -> String {
-    let (namespace, name) = match name.split_once('/') {
-        Some((namespace, name)) => (Some(namespace), name),
-        None => (None, name),
-    };
-    let place = namespace.into_iter().flat_map(|namespace| ["-n", namespace]);
-    let words: Vec<&str> = [verb, resource, name].into_iter().chain(rest.iter().copied()).chain(place).collect();
-    again.kubectl(&words)
+/// Adds settings to others: maps key by key, lists at their end.
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(from)) => into.extend(from.iter().cloned()),
+        (into, from) => *into = from.clone(),
+    }
 }

@@ -8,6 +8,7 @@ mod existing_objects;
 mod field_conflicts;
 mod levels;
 mod permission_validation;
+mod remedies;
 mod stored_remedy;
 mod stored_versions;
 mod upgrade_diff;

@@ -53,6 +53,12 @@ pub struct Selected {
 }
 
 impl Selected {
+    /// Its name, and the `config` that gives it its settings.
+    pub(crate) fn written(&self) -> (&'static str, Map<String, Value>) {
+        let meta = self.rule.meta();
+        (meta.name, settings::written(meta, &self.settings))
+    }
+
     /// Document paths named by its settings, with the kind of documents expected there.
     #[must_use]
     pub fn input_paths(&self) -> Vec<(DocumentKind, &str)> {

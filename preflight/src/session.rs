@@ -130,6 +130,7 @@ impl Session {
     /// waivers, `YYYY-MM-DD`. A rule that has not judged yet is `unable`.
     #[must_use]
     pub fn finish(mut self, server: Judgement, waivers: &[Waiver], today: &str) -> (RunReport, Facts) {
+        let running: Vec<_> = self.runs.iter().map(|run| run.selected.written()).collect();
         let mut endings = Vec::new();
         for run in &mut self.runs {
             let ending = run.ending.take().unwrap_or_else(|| unable("it still waits for facts from the cluster"));
@@ -142,7 +143,8 @@ impl Session {
         }
         let mut report = judge::judge(endings, server, waivers, &self.accepted, today);
         for finding in report.findings.iter_mut().filter(|finding| finding.severity != Severity::Info) {
-            finding.remedies = registry::remedies(&self.facts, finding);
+            let remedies = registry::remedies(&self.facts, finding).into_iter();
+            finding.remedies = remedies.map(|remedy| remedy.among(&running)).collect();
         }
         (RunReport { off: self.off, loosened: self.loosened, ..report }, self.facts)
     }

@@ -54,6 +54,24 @@ pub(crate) fn defaults(meta: &RuleMeta) -> Map<String, Value> {
     declared(meta).into_iter().map(|setting| (setting.name.to_owned(), default(setting))).collect()
 }
 
+/// The `config` that gives a rule these settings: what differs from the defaults.
+pub(crate) fn written(meta: &RuleMeta, settings: &Settings) -> Map<String, Value> {
+    let mut values = settings.values.clone();
+    let word = |is_first: bool, first: &str, other: &str| Value::from(if is_first { first } else { other });
+    values.insert("mode".to_owned(), word(settings.mode == Mode::Error, "error", "warn"));
+    values.insert("failMode".to_owned(), word(settings.fail_mode == FailMode::Closed, "closed", "open"));
+    differing(values, &defaults(meta))
+}
+
+fn differing(values: Map<String, Value>, defaults: &Map<String, Value>) -> Map<String, Value> {
+    let changed = values.into_iter().filter(|(name, value)| defaults.get(name) != Some(value));
+    let within = changed.map(|(name, value)| match (value, defaults.get(&name)) {
+        (Value::Object(inner), Some(Value::Object(defaults))) => (name, differing(inner, defaults).into()),
+        (value, _) => (name, value),
+    });
+    within.collect()
+}
+
 /// Document paths named by the settings of a rule, with the kind of documents expected there.
 pub(crate) fn input_paths<'v>(declared: &[Setting], values: &'v Map<String, Value>) -> Vec<(DocumentKind, &'v str)> {
     let of_setting = |setting: &Setting| match (setting.kind, values.get(setting.name)) {

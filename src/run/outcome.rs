@@ -63,7 +63,7 @@ impl End {
     /// The end of a run that preflight refused.
     pub fn refused(report: &RunReport) -> Self {
         let refusing = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
-        let hint = if report.findings.iter().filter(refusing).any(|finding| finding.rule != registry::SERVER) {
+        let hint = if report.findings.iter().filter(refusing).any(Finding::is_waivable) {
             "correct what the findings name, or accept one with --waive FINGERPRINT=REASON or a preflightWaivers entry"
         } else if report.findings.iter().any(|finding| refusing(&finding)) {
             "correct what the findings name"
@@ -73,13 +73,13 @@ impl End {
             "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
         };
         let mut hints = vec![hint.to_owned()];
-        hints.extend(next(report));
         hints.extend(decidable(report.findings.iter().filter(refusing)));
         if report.findings.iter().filter(refusing).filter(|finding| finding.rule != registry::SERVER).nth(1).is_some() {
             let more =
                 "the same command with --verbose shows each finding, and the preflightWaivers entries that accept them";
             hints.push(more.to_owned());
         }
+        hints.extend(next(report));
         Self {
             hints,
             refusals: report.findings.iter().filter(refusing).cloned().collect(),

@@ -45,6 +45,7 @@ mod races;
 mod readme;
 mod refusal_pages;
 mod refusals;
+mod remedies;
 mod reserved;
 mod safety;
 mod schemas;
@@ -115,6 +116,7 @@ fn all_tests() -> Vec<TestCase> {
         readme::tests(),
         refusal_pages::tests(),
         refusals::tests(),
+        remedies::tests(),
         reserved::tests(),
         safety::tests(),
         schemas::tests(),

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
-use crate::remedy::{Remedy, correct_objects};
+use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
+use crate::rules::remedies::correct_objects;
 use passage::Fate;
 
 const NAME: &str = "ExistingObjects";

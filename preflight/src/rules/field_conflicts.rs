@@ -258,10 +258,8 @@ fn settle(owners: &[&TakenFrom]) -> String {
 /// The ways out of a finding as data, the best first.
 fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     let Some(remedy) = &finding.remedy else { return Vec::new() };
-    let configured = |step: String, config: Value| {
-        let config = json!({"preflightRules": [{"name": NAME, "config": config}]});
-        Remedy::deployer(RemedyKind::Configure, step).config(config)
-    };
+    let configured =
+        |step: String, settings: Value| Remedy::deployer(RemedyKind::Configure, step).settings(NAME, &settings);
     let Some(path) = &finding.path else {
         return vec![configured(remedy.clone(), json!({"predecessors": "allow"}))];
     };

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation};
 use crate::finding::{Finding, Verdict};
 use crate::object::join_api_version;
-use crate::remedy::{Remedy, RemedyKind, join_resource};
+use crate::remedy::{Remedy, RemedyKind};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
+use crate::rules::remedies::join_resource;
 use questions::{Access, Questions, Reply};
 
 const NAME: &str = "PermissionValidation";
@@ -164,13 +165,23 @@ fn grants(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     let resource = join_resource(resource, &finding.object.group);
     let name = format!("pushback-{verb}-{resource}");
     let place: Vec<&str> = namespace.into_iter().flat_map(|namespace| ["-n", namespace]).collect();
-    let create = |words: &[&str]| facts.invocation.kubectl(&[&["create"], words, &place].concat());
+    let administrator = facts.invocation.without("--as").without("--as-group");
+    let user = facts.invocation.value("--as");
+    let create = |words: &[&str]| administrator.kubectl(&[&["create"], words, &place].concat());
     let commands = [
         create(&[role, &name, &format!("--verb={verb}"), &format!("--resource={resource}")]),
-        create(&[binding, &name, &format!("--{role}={name}"), "--user=USER"]),
+        create(&[
+            binding,
+            &name,
+            &format!("--{role}={name}"),
+            &format!("--user={}", user.as_deref().unwrap_or("USER")),
+        ]),
     ];
     let mut remedy = step.commands(commands);
-    remedy.steps.push("an administrator puts the user in the place of USER; `kubectl auth whoami` shows it".to_owned());
+    if user.is_none() {
+        let whose = "an administrator puts the user in the place of USER; `kubectl auth whoami` shows it";
+        remedy.steps.push(whose.to_owned());
+    }
     vec![remedy]
 }
 

@@ -71,7 +71,7 @@ impl Binaries {
         self.built.as_deref()
     }
 
-    /// How `etcd`, `kube-apiserver` and the others are called.
+    /// How `etcd`, `kube-apiserver`, `kubectl` and the others are called.
     pub(crate) fn command(&self, component: &str) -> Result<Vec<String>, String> {
         if let (Some(assets), "etcd" | "kube-apiserver") = (assets(), component) {
             return Ok(vec![path_text(&assets.join(component))?]);

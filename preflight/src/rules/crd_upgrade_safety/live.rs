@@ -176,7 +176,13 @@ fn count(seen: &Seen, mode: Mode, only_rejects: OnlyRejects, finding: &mut Findi
         Mode::Decide => by_decide,
         Mode::Report | Mode::Off => false,
     };
+    let way = match (by_auto, by_decide && seen.is_of_server) {
+        (true, _) => Some("auto"),
+        (false, true) => Some("decide"),
+        (false, false) => None,
+    };
     if affected > 0 {
+        finding.passes_once_corrected = way.filter(|_| !decides);
         return;
     }
     let open = |counter: &str| counts[counter]["count"].as_u64().unwrap_or(0);
@@ -190,9 +196,7 @@ fn count(seen: &Seen, mode: Mode, only_rejects: OnlyRejects, finding: &mut Findi
             finding.message.push_str(" (no live object is affected)");
         }
         // The objects of a folder are rarely those of the cluster.
-        0 if by_auto => finding.passes_under = Some("auto"),
-        0 if by_decide && seen.is_of_server => finding.passes_under = Some("decide"),
-        0 => {}
+        0 => finding.passes_under = way,
         open if decides => {
             finding.message.push_str(&format!(" (not decided by live objects: {open} of them cannot be judged)"));
         }

@@ -1,13 +1,14 @@
 //! The ways out of a finding as data. Who deploys comes first: the definition is rarely theirs.
 
 use pushback_crd::schema::contain::Effect;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::checks;
 use super::subject::NAME;
 use crate::facts::{Change, Facts};
 use crate::finding::Finding;
-use crate::remedy::{Remedy, RemedyKind, correct_objects, keep};
+use crate::remedy::{Remedy, RemedyKind};
+use crate::rules::remedies::{correct_objects, keep};
 use crate::rules::stored_remedy;
 
 /// The ways out of a finding, the best first.
@@ -22,14 +23,18 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
             keep(facts, finding).into_iter().chain(author).collect()
         }
         _ if is_of_objects && facts.are_of_a_server() => {
-            let correct = correct_objects(finding, &facts.invocation);
+            let correct = correct_objects(finding, &facts.invocation).map(|correct| then_decided(correct, finding));
             correct.into_iter().chain(decided(finding)).chain(author).collect()
         }
         _ if is_of_objects && finding.effect.as_deref() == Some(Effect::Rejected.as_str()) => {
             let step = "judge it against the cluster: a change that affects no object there, and that writers see as an \
                         error, is a warning";
             let command = facts.invocation.with("--cluster", "kube").to_string();
-            [Remedy::deployer(RemedyKind::AskCluster, step).commands([command])].into_iter().chain(author).collect()
+            let ask = Remedy::deployer(RemedyKind::AskCluster, step).commands([command]);
+            let correct = correct_objects(finding, &facts.invocation);
+            // The objects are those of files, which kubectl does not edit.
+            let correct = correct.map(|correct| correct.commands([]));
+            correct.into_iter().chain([ask]).chain(author).collect()
         }
         _ => author.collect(),
     }
@@ -38,14 +43,28 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
 /// Lets the objects decide, as none is affected.
 fn decided(finding: &Finding) -> Option<Remedy> {
     let mode = finding.passes_under?;
-    let accepts = match mode {
-        "decide" => {
-            "no object that is there is affected; values that are written later are dropped or changed without an error"
-        }
-        _ => "no object that is there is affected, and writers would see an error",
-    };
-    let step = format!("set `liveObjects: {mode}` for {NAME} in preflightRules: {accepts}");
-    Some(Remedy::deployer(RemedyKind::Configure, step).config(setting(&json!({"liveObjects": mode}))))
+    let step = format!("{}: no object that is there is affected{}", decide_by(mode), accepting(mode));
+    Some(Remedy::deployer(RemedyKind::Configure, step).settings(NAME, &json!({"liveObjects": mode})))
+}
+
+/// Where the change would be refused even then, lets the corrected objects decide.
+fn then_decided(mut correct: Remedy, finding: &Finding) -> Remedy {
+    let Some(mode) = finding.passes_once_corrected else { return correct };
+    correct.steps.push(format!("then {}: no object is affected any more{}", decide_by(mode), accepting(mode)));
+    correct.settings(NAME, &json!({"liveObjects": mode}))
+}
+
+fn decide_by(mode: &str) -> String {
+    format!("set `liveObjects: {mode}` for {NAME} in preflightRules")
+}
+
+/// What a mode lets happen later.
+fn accepting(mode: &str) -> &'static str {
+    if mode == "decide" {
+        "; values that are written later are dropped or changed without an error"
+    } else {
+        ", and writers would see an error"
+    }
 }
 
 /// What who deploys can do about a version that clients can no longer use.
@@ -63,13 +82,9 @@ fn given_up_by(facts: &Facts, finding: &Finding) -> impl Iterator<Item = Remedy>
     let moved = stored.map(|_| stored_remedy::ways(facts, finding)).unwrap_or_default();
     let mut settle =
         Remedy::deployer(RemedyKind::Configure, format!("have {clients} use another version than {version}"))
-            .config(setting(&json!({"versions": {key: "warn"}})));
+            .settings(NAME, &json!({"versions": {key: "warn"}}));
     settle
         .steps
         .push(format!("set `versions: {{{key}: warn}}` for {NAME} in preflightRules once none uses it any more"));
     moved.into_iter().chain([settle])
-}
-
-fn setting(config: &Value) -> Value {
-    json!({"preflightRules": [{"name": NAME, "config": config}]})
 }

@@ -7,7 +7,8 @@ use super::{share, storage, workload};
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity};
 use crate::object::ObjectExt;
-use crate::remedy::{Remedy, RemedyKind, keep, kubectl};
+use crate::remedy::{Remedy, RemedyKind};
+use crate::rules::remedies::{keep, kubectl};
 
 /// The ways out of a finding, the best first.
 pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
@@ -42,8 +43,8 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     }
     if finding.severity == Severity::Error {
         let step = format!("if the loss is intended, set `checks: {{{}: warn}}` for {NAME}", finding.check);
-        let config = json!({"preflightRules": [{"name": NAME, "config": {"checks": {&finding.check: "warn"}}}]});
-        ways.push(Remedy::deployer(RemedyKind::Configure, step).config(config));
+        let settings = json!({"checks": {&finding.check: "warn"}});
+        ways.push(Remedy::deployer(RemedyKind::Configure, step).settings(NAME, &settings));
     }
     ways
 }

@@ -49,14 +49,22 @@ impl Invocation {
     }
 
     /// The same without an option and its value.
-    fn without(&self, name: &str) -> Self {
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
         Self(self.split(name).0)
     }
 
-    /// Another command for the same cluster and user.
+    /// The last value that it gives an option.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<String> {
+        self.split(name).1.pop()
+    }
+
+    /// Another command for the same cluster and user, which asks as much as this one.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Self {
-        let own = words.iter().map(|word| (*word).to_owned());
+        let asks_nothing = self.0.iter().any(|argument| argument == "--yes" || argument == "-y");
+        let own = words.iter().copied().chain(asks_nothing.then_some("--yes")).map(str::to_owned);
         let connection = CONNECTION
             .iter()
             .flat_map(|(name, _)| self.split(name).1.into_iter().map(move |value| format!("{name}={value}")));
@@ -140,6 +148,8 @@ mod tests {
         let other = given.command(&["storage", "migrate", "a.ex.com"]);
         assert_eq!(other.to_string(), "pushback storage migrate a.ex.com --kubeconfig=k --kubeconfig-context=prod");
         assert_eq!(given.kubectl(&["get", "pods"]), "kubectl get pods --kubeconfig=k --context=prod");
+        let unattended = invocation("apply -a shop --yes").command(&["storage", "remove", "a.ex.com", "v1"]);
+        assert_eq!(unattended.to_string(), "pushback storage remove a.ex.com v1 --yes");
     }
 
     proptest! {
