@@ -381,7 +381,7 @@ pub struct PlannedLine {
 }
 
 /// One field's change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldLine {
     /// Path of the field.

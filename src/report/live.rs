@@ -6,6 +6,7 @@ pub mod judged;
 pub mod live_area;
 pub mod options;
 pub mod plain;
+pub mod plan_fields;
 pub mod plan_text;
 pub mod progress;
 pub mod prompt;

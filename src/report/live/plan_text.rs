@@ -1,23 +1,23 @@
 //! The plan as text: changes grouped by operation, field by field or as a diff, and the counts.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use console::measure_text_width;
 use pushback_preflight::{Operation, Position};
 
 use super::options::{DiffStyle, RenderOptions};
+use super::plan_fields::field_lines;
 use crate::event::{Counts, FieldLine, Millis, PlannedLine};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::theme::{Role, Theme, operation_look};
-use crate::report::words::{column_width, counts_to_do, object_columns, pad, shorten, took};
+use crate::report::words::{column_width, counts_to_do, hang, object_columns, pad, took};
 use crate::text::counted;
 
-/// Most field lines per object; the rest is counted.
-const FIELD_LINES: usize = 20;
-/// Most characters of a value.
-const VALUE_LIMIT: usize = 120;
-/// Widest path, kind or name that others are aligned to.
-const PATH_WIDTH: usize = 64;
+/// Least objects that are told together if they change in the same way, and most of them that are named.
+const ALIKE: usize = 3;
+const NAMED: usize = 4;
+/// Widest kind or name that others are aligned to.
 const KIND_WIDTH: usize = 32;
 const NAME_WIDTH: usize = 48;
 
@@ -31,23 +31,33 @@ pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, opti
     let kind_width = column_width(columns.iter().map(|(kind, _)| kind.as_str()), KIND_WIDTH);
     let name_width = column_width(columns.iter().map(|(_, name)| name.as_str()), NAME_WIDTH);
     for operation in [Operation::Create, Operation::Update, Operation::Replace, Operation::Delete] {
-        let mut group = changes.iter().zip(&columns).filter(|(change, _)| change.operation == operation).peekable();
-        if group.peek().is_none() {
+        let of_operation = || changes.iter().zip(&columns).filter(|(change, _)| change.operation == operation);
+        if of_operation().next().is_none() {
             continue;
         }
+        let alike = alike(of_operation().map(|(change, _)| change), options);
         let (sign, role) = operation_look(operation, theme);
         let _ = writeln!(text, "  {}", theme.paint(role, &format!("{sign} {}", operation.as_str())));
-        for (change, (kind, name)) in group {
-            let line = match &change.position {
-                Some(position) => format!(
-                    "      {}  {}  {}",
-                    pad(kind, kind_width),
-                    pad(name, name_width),
-                    theme.paint(Role::Pointer, &terminal_safe(&file_and_line(position)))
-                ),
-                None => format!("      {}  {name}", pad(kind, kind_width)),
-            };
-            let _ = writeln!(text, "{line}");
+        for (change, (kind, name)) in of_operation() {
+            match alike.get(change.fields.as_slice()).map(Vec::as_slice).filter(|_| change.notes.is_empty()) {
+                Some([first, others @ ..]) if std::ptr::eq(*first, change) => {
+                    text += &hang(&told_together(first, others, options), options.data_width());
+                    text += &details(change, &shared, options);
+                    continue;
+                }
+                Some(_) => continue,
+                None => {}
+            }
+            let place = change.position.as_ref().map(file_and_line).unwrap_or_default();
+            let place = terminal_safe(&place);
+            let line = format!("      {}  {}", pad(kind, kind_width), pad(name, name_width));
+            let fits =
+                |columns: u16| measure_text_width(&line) + 2 + measure_text_width(&place) <= usize::from(columns);
+            let break_before = if options.data_columns.is_none_or(fits) { "  " } else { "\n        " };
+            match place.is_empty() {
+                true => text += &format!("{}\n", line.trim_end()),
+                false => text += &format!("{line}{break_before}{}\n", theme.paint(Role::Pointer, &place)),
+            }
             text += &details(change, &shared, options);
         }
     }
@@ -66,6 +76,46 @@ pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, opti
         theme.paint(Role::Quiet, &took(elapsed))
     );
     text
+}
+
+/// Updates that change the same fields in the same way, by these fields.
+fn alike<'c>(
+    changes: impl Iterator<Item = &'c PlannedLine>,
+    options: &RenderOptions,
+) -> HashMap<&'c [FieldLine], Vec<&'c PlannedLine>> {
+    let mut groups: HashMap<&[FieldLine], Vec<&PlannedLine>> = HashMap::new();
+    if options.verbose || options.diff != DiffStyle::Fields {
+        return groups;
+    }
+    let is_told = |change: &&PlannedLine| change.operation == Operation::Update && change.notes.is_empty();
+    let is_whole = |change: &&PlannedLine| !change.fields.is_empty() && change.fields.iter().all(is_whole);
+    for change in changes.filter(is_told).filter(is_whole) {
+        groups.entry(&change.fields).or_default().push(change);
+    }
+    groups.retain(|_, group| group.len() >= ALIKE);
+    groups
+}
+
+/// Whether the texts of a field stand for its values: what is abbreviated may differ.
+fn is_whole(field: &FieldLine) -> bool {
+    let is_whole = |text: &String| !text.starts_with('(') && !text.contains('…');
+    field.old.iter().chain(&field.new).all(is_whole)
+}
+
+/// `34 objects alike: ConfigMap a, Service b, …`.
+fn told_together(first: &PlannedLine, others: &[&PlannedLine], options: &RenderOptions) -> String {
+    let all = || std::iter::once(first).chain(others.iter().copied());
+    let kinds: BTreeSet<&str> = all().map(|change| change.object.kind.as_str()).collect();
+    let name = |change: &PlannedLine| {
+        let (kind, name) = object_columns(&change.object);
+        if kinds.len() == 1 { name } else { format!("{kind} {name}") }
+    };
+    let mut named: Vec<String> = all().take(NAMED).map(name).collect();
+    if others.len() + 1 > NAMED {
+        named.push(options.data_theme.ellipsis().to_owned());
+    }
+    let kind = if kinds.len() == 1 { object_columns(&first.object).0 + ", " } else { String::new() };
+    format!("      {kind}{} alike: {}", counted(others.len() + 1, "object"), named.join(", "))
 }
 
 /// File and line of an object; the column is always the first.
@@ -98,42 +148,9 @@ fn details(change: &PlannedLine, said_once: &[(&str, usize)], options: &RenderOp
         // A create or delete affects every field: the object's name is enough.
         DiffStyle::Fields | DiffStyle::Text => {
             if options.verbose || matches!(change.operation, Operation::Update | Operation::Replace) {
-                let limit = if options.verbose { usize::MAX } else { FIELD_LINES };
-                text += &field_lines(&change.fields, limit, theme);
+                text += &field_lines(&change.fields, options.look());
             }
         }
-    }
-    text
-}
-
-fn field_lines(fields: &[FieldLine], limit: usize, theme: Theme) -> String {
-    // Show one line more than the limit rather than "and 1 more field", which takes a line too.
-    let shown = if fields.len() <= limit.saturating_add(1) { fields.len() } else { limit };
-    let paths: Vec<String> = fields[..shown].iter().map(|field| terminal_safe(&field.path).into_owned()).collect();
-    let width = column_width(paths.iter().map(String::as_str), PATH_WIDTH);
-    let value = |text: &str| terminal_safe(&shorten(text, VALUE_LIMIT, theme.ellipsis())).into_owned();
-    let mut text = String::new();
-    for (field, path) in fields.iter().zip(&paths) {
-        let change = match (&field.old, &field.new) {
-            (Some(old), Some(new)) => {
-                let old = value(old);
-                // Long values are easier to compare one above the other.
-                if measure_text_width(&old) + new.len().min(VALUE_LIMIT) > VALUE_LIMIT {
-                    let indent = " ".repeat(width.max(measure_text_width(path)) + 10);
-                    format!("{old}\n{indent}{} {}", theme.arrow(), value(new))
-                } else {
-                    format!("{old} {} {}", theme.arrow(), value(new))
-                }
-            }
-            (None, Some(new)) => theme.paint(Role::Good, &format!("+ {}", value(new))),
-            (Some(old), None) => theme.paint(Role::Bad, &format!("- {}", value(old))),
-            (None, None) => theme.paint(Role::Quiet, "(changed)"),
-        };
-        let _ = writeln!(text, "        {}  {change}", theme.paint(Role::Pointer, &pad(path, width)));
-    }
-    if shown < fields.len() {
-        let more = format!("{} and {}", theme.ellipsis(), counted(fields.len() - shown, "more field"));
-        let _ = writeln!(text, "        {}", theme.paint(Role::Quiet, &more));
     }
     text
 }
@@ -261,6 +278,41 @@ mod tests {
     }
 
     #[test]
+    fn objects_that_change_alike_are_told_together() {
+        let update = |kind: &str, name: &str, fields: &[FieldLine]| PlannedLine {
+            fields: fields.to_vec(),
+            ..change(Operation::Update, kind, name, 1)
+        };
+        let version = [field("metadata.labels.version", Some("1"), Some("2"))];
+        let text = [field("data.text", Some("(3 lines)"), Some("(4 lines, +1)"))];
+        let mut changes: Vec<PlannedLine> =
+            (0..300).map(|number| update("ConfigMap", &format!("c{number}"), &version)).collect();
+        changes.extend(["x", "y", "z"].map(|name| update("Secret", name, &text)));
+        assert_snapshot!(rendered(&changes, &options(DiffStyle::Fields)), @"
+          ~ update
+              ConfigMap, 300 objects alike: shop/c0, shop/c1, shop/c2, shop/c3, …
+                metadata.labels.version  1 → 2
+              Secret     shop/x     shop/web.yaml:1
+                data.text  (3 lines) → (4 lines, +1)
+              Secret     shop/y     shop/web.yaml:1
+                data.text  (3 lines) → (4 lines, +1)
+              Secret     shop/z     shop/web.yaml:1
+                data.text  (3 lines) → (4 lines, +1)
+
+        Plan: 303 to update, 18 unchanged.   1.1s
+        ");
+        changes.truncate(2);
+        changes.push(update("Service", "s", &version));
+        let text = rendered(&changes, &options(DiffStyle::Fields));
+        assert!(
+            text.contains("      3 objects alike: ConfigMap shop/c0, ConfigMap shop/c1, Service shop/s\n"),
+            "{text}"
+        );
+        let verbose = RenderOptions { verbose: true, ..options(DiffStyle::Fields) };
+        assert_eq!(rendered(&changes, &verbose).matches("metadata.labels.version").count(), 3);
+    }
+
+    #[test]
     fn many_fields_are_capped_and_counted_unless_verbose() {
         let mut object = change(Operation::Update, "ConfigMap", "a", 1);
         object.fields = (0..30).map(|index| field(&format!("data.key{index}"), None, Some("1"))).collect();
@@ -280,8 +332,9 @@ mod tests {
         assert_snapshot!(rendered(&[object], &options(DiffStyle::Fields)), @"
           ~ update
               ConfigMap  shop/a  shop/web.yaml:1
-                data.list  aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa… (130 characters)
-                           → bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
+                data.list
+                    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa… (130 characters)
+                    → bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 
         Plan: 1 to update, 18 unchanged.   1.1s
         ");
