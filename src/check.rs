@@ -25,7 +25,8 @@ pub struct RuleResults {
     pub artefacts: Vec<Artefact>,
 }
 
-/// Runs the selected rules over a plan. `known` holds what is known before that: answers, and the command line.
+/// Runs the selected rules over a plan. `known` holds what is known before that: answers, the command line,
+/// and the Kubernetes version that the user asks about.
 ///
 /// Missing facts make a rule `unable`; they never fail the run here.
 pub async fn run(
@@ -43,6 +44,7 @@ pub async fn run(
         description: cluster.description(),
         side: if server { ClusterSide::Server } else { ClusterSide::Directory },
         version,
+        asked_version: known.cluster.asked_version,
     };
     let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, ..known };
     let mut session = Session::new(selection, facts);

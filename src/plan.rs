@@ -175,6 +175,7 @@ impl Plan {
             app: self.observed.app.name.clone(),
             deletes_app: self.deletes_app,
             changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
+            kept: self.retained.objects.clone(),
             missing_definitions: self.missing_definitions.clone(),
         }
     }

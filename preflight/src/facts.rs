@@ -179,6 +179,9 @@ pub struct ChangeSet {
     pub deletes_app: bool,
     /// The changes, sorted by object.
     pub changes: Vec<Change>,
+    /// Live objects of the app that are neither in the changes nor deleted: kept by `--patch` or an annotation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Arc<Value>>,
     /// CustomResourceDefinitions on the live side that are missing in the input, sorted by object. Filled only if no
     /// app is named, so nothing is pruned: a comparison of files still notices a removed definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -224,6 +227,9 @@ pub struct ClusterFacts {
     pub side: ClusterSide,
     /// Server version `(major, minor)`; `None` on a directory.
     pub version: Option<(u32, u32)>,
+    /// Kubernetes version that the user asks about instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_version: Option<(u32, u32)>,
 }
 
 /// One fact that a rule asks the cluster for.
@@ -288,6 +294,24 @@ pub enum Need {
     /// The conversion plans of the run, answered by [`Answer::ConversionPlans`]. They are read with the input, and known
     /// without being asked for.
     ConversionPlans,
+    /// Which of these objects exist, and what can be named in them, answered by [`Answer::Existing`].
+    Existing {
+        /// API group.
+        group: String,
+        /// Kind.
+        kind: String,
+        /// Namespace; empty for cluster-scoped kinds.
+        namespace: String,
+        /// Names to look for.
+        names: BTreeSet<String>,
+    },
+    /// Number of Pods that a label selector selects, answered by [`Answer::Count`]; more than one is not counted.
+    PodCount {
+        /// Namespace of the Pods.
+        namespace: String,
+        /// Label selector in the syntax of `kubectl -l`.
+        selector: String,
+    },
     /// All objects of all kinds in a namespace, streamed like `Objects`, answered by [`Answer::Folded`].
     NamespaceContents {
         /// Namespace to list.
@@ -342,7 +366,7 @@ impl Need {
                     && object.name == text("/spec/volumeName")
             }
             Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } => false,
-            Self::Models { .. } | Self::ConversionPlans => false,
+            Self::Models { .. } | Self::ConversionPlans | Self::Existing { .. } | Self::PodCount { .. } => false,
         }
     }
 }
@@ -402,6 +426,11 @@ pub enum Answer {
         objects: u64,
         /// Whether there are more, and the server does not say how many.
         more: bool,
+    },
+    /// The objects that exist.
+    Existing {
+        /// What can be named in each, by name: keys of a ConfigMap or Secret, ports of a Service; `None` if not known.
+        parts: BTreeMap<String, Option<BTreeSet<String>>>,
     },
     /// The operator models, in input order.
     Models {

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod api_lifecycle;
 pub mod bookkeeping;
 pub mod cause;
 pub mod conversion;
@@ -16,6 +17,7 @@ pub mod object;
 pub mod operator;
 pub mod operator_workloads;
 pub mod parallel;
+pub mod parts;
 pub mod policy;
 pub mod reader;
 pub mod reference;

@@ -164,7 +164,9 @@ impl Resolving<'_> {
                 (None, None) if self.has_list => wanted.is_some(),
                 (None, None) => expected,
             };
-            if left_out && self.named.is_none() {
+            // A rule that refuses nothing where nobody asks for it is no check that could be loosened.
+            let refuses = !rule.unasked().contains(&("mode", "warn")) || self.source.is_some_and(|(listed, _)| listed);
+            if left_out && refuses && self.named.is_none() {
                 selection.loosened.push(Loosened {
                     kind: LoosenedKind::RuleOff,
                     what: name.to_owned(),
@@ -177,7 +179,7 @@ impl Resolving<'_> {
             }
             if runs {
                 selection.rules.push(self.selected(*rule, expected, wanted, &mut selection.loosened));
-            } else if expected || wanted.is_some() {
+            } else if (expected && refuses) || wanted.is_some() {
                 let reason = match self.named {
                     Some([]) => "--preflight=none",
                     Some(_) => "--preflight names other rules",

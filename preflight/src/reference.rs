@@ -161,7 +161,11 @@ mod tests {
     fn a_default_that_depends_on_who_asks_is_told_in_both_forms() {
         let rule = registry::find("CRDUpgradeSafety").expect("it is registered");
         assert!(rule_markdown(rule).contains("| `report`; `auto` where the rule is not named |"));
-        insta::assert_snapshot!(unasked_lines().join("\n"), @"CRDUpgradeSafety runs with `liveObjects: auto`; named in preflightRules or --preflight, with `liveObjects: report` unless its config says otherwise");
+        insta::assert_snapshot!(unasked_lines().join("\n"), @r"
+        CRDUpgradeSafety runs with `liveObjects: auto`; named in preflightRules or --preflight, with `liveObjects: report` unless its config says otherwise
+        References runs with `mode: warn`; named in preflightRules or --preflight, with `mode: error` unless its config says otherwise
+        RemovedAPIs runs with `mode: warn`; named in preflightRules or --preflight, with `mode: error` unless its config says otherwise
+        ");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::remedy::Remedy;
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
     ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
-    StoredVersions, UpgradeDiff,
+    References, RemovedApis, StoredVersions, UpgradeDiff,
 };
 use crate::suggest;
 
@@ -17,6 +17,8 @@ pub static RULES: &[&dyn Rule] = &[
     &CrdUpgradeSafety,
     &StoredVersions,
     &PermissionValidation,
+    &References,
+    &RemovedApis,
     &FieldConflicts,
     &DestructiveChange,
     &UpgradeDiff,
@@ -224,8 +226,8 @@ mod tests {
         );
         assert_eq!(
             find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
-            "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, FieldConflicts, \
-             DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip"
+            "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, \
+             RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip"
         );
     }
 }

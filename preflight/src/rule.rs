@@ -179,6 +179,8 @@ pub struct Artefact {
 pub enum Checked {
     /// The final judgement.
     Done(Judgement),
+    /// The rule cannot be judged here, for this reason, and refuses nothing for it.
+    Skipped(String),
     /// These facts are needed as well. A rule may ask in at most three rounds.
     More(Needs),
 }
@@ -228,6 +230,12 @@ pub trait Rule: Debug + Sync {
 
     /// Whether the judgement of one change depends on all the others.
     fn compares_the_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether the judgement depends on what is written in the manifests alone, and not on the server's version of an
+    /// object: it is not repeated right before the write.
+    fn judges_manifests_only(&self) -> bool {
         false
     }
 

@@ -161,6 +161,7 @@ impl Run {
         while self.ending.is_none() && self.wants.iter().all(|need| facts.answers.contains_key(need)) {
             match rule.check(facts, &self.selected.settings, &mut self.memory) {
                 Checked::Done(judgement) => self.ending = Some(Ending::Judged(judgement)),
+                Checked::Skipped(reason) => self.ending = Some(Ending::Skipped(reason)),
                 Checked::More(_) if self.rounds == ROUNDS => {
                     self.ending = Some(unable(&format!("it asked for facts more than {ROUNDS} times")));
                 }

@@ -1,14 +1,15 @@
 //! Answers needs from the cluster: objects, access reviews, streams folded page by page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
 use pushback_preflight::facts::AccessRule;
+use pushback_preflight::parts::parts;
 use pushback_preflight::session::Session;
-use pushback_preflight::{Answer, Need, Needs, ObjectRef};
+use pushback_preflight::{Answer, Need, Needs, ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use crate::cluster::{
@@ -19,6 +20,8 @@ use crate::cluster::{
 const CONCURRENCY: usize = 32;
 /// Most kinds of a namespace listed concurrently.
 const KINDS_AT_ONCE: usize = 4;
+/// Most objects of a kind and namespace that are read whole, with what can be named in them.
+const READ_ONE_BY_ONE: usize = 3;
 /// Objects per page of a stream: custom resources can be large, and one page is held at a time.
 const PAGE: u32 = 250;
 
@@ -68,6 +71,10 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         Need::ObjectCount { group, version, kind, .. } => count(cluster, kinds, (group, version, kind)).await,
         Need::Models { path } => Err(format!("{path} is read with the input, and was not")),
         Need::ConversionPlans => Ok(Answer::ConversionPlans { plans: Vec::new() }),
+        Need::Existing { group, kind, namespace, names } => {
+            existing(cluster, kinds, (group, kind, namespace), names).await
+        }
+        Need::PodCount { namespace, selector } => pod_count(cluster, kinds, namespace, selector).await,
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
         }
@@ -194,6 +201,45 @@ async fn count(
     };
     let counted = pages::count(cluster, served).await.map_err(|error| format!("failed to list {kind}: {error}"))?;
     Ok(Answer::Count { objects: counted.objects, more: counted.more })
+}
+
+/// Which objects exist: read one by one, or, if they are many, by a list of names.
+async fn existing(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    (group, kind, namespace): (&str, &str, &str),
+    names: &BTreeSet<String>,
+) -> Result<Answer, String> {
+    let mut found = BTreeMap::new();
+    let Some(served) = kinds.preferred(group, kind) else {
+        return match kinds.broken_group(group) {
+            Some(reason) => Err(format!("group {group} could not be read: {reason}")),
+            None => Ok(Answer::Existing { parts: found }),
+        };
+    };
+    if names.len() > READ_ONE_BY_ONE {
+        let place = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let query = ListQuery { metadata_only: true, ..ListQuery::new(Arc::clone(served), place, "") };
+        let list = list_all(cluster, &query).await.map_err(|error| format!("failed to list {kind}: {error}"))?;
+        let wanted = list.items.iter().filter(|item| names.contains(item.name()));
+        found.extend(wanted.map(|item| (item.name().to_owned(), None)));
+        return Ok(Answer::Existing { parts: found });
+    }
+    for name in names {
+        let address = Address::new(Arc::clone(served), namespace, name);
+        let object = cluster.get(&address).await.map_err(|error| format!("failed to read {address}: {error}"))?;
+        found.extend(object.map(|object| (name.clone(), parts(&object).map(BTreeSet::from_iter))));
+    }
+    Ok(Answer::Existing { parts: found })
+}
+
+/// Whether there are Pods that a selector selects.
+async fn pod_count(cluster: &dyn Cluster, kinds: &Kinds, namespace: &str, selector: &str) -> Result<Answer, String> {
+    let Some(pods) = kinds.preferred("", "Pod") else { return Ok(Answer::Count { objects: 0, more: false }) };
+    let query =
+        ListQuery { limit: 1, metadata_only: true, ..ListQuery::new(Arc::clone(pods), Some(namespace), selector) };
+    let page = cluster.list(&query).await.map_err(|error| format!("failed to list Pods: {error}"))?;
+    Ok(Answer::Count { objects: page.items.len() as u64, more: !page.continue_token.is_empty() })
 }
 
 /// Every object in a namespace, in the order of the kinds, so that the same contents fold to the same state.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pushback_preflight::judge::Refused;
-use pushback_preflight::rule::Judgement;
+use pushback_preflight::rule::{Judgement, Mode};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
@@ -49,7 +49,7 @@ impl SecondLook {
             invocation: self.facts.invocation.clone(),
             ..Facts::default()
         };
-        let mut session = Session::new(self.selection.clone(), facts);
+        let mut session = Session::new(self.rules_that_count(), facts);
         loop {
             let needs = session.needs();
             if needs.is_empty() {
@@ -67,17 +67,19 @@ impl SecondLook {
         if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
     }
 
+    /// The rules whose verdict can be another one by now, and can refuse.
+    fn rules_that_count(&self) -> Selection {
+        let mut selection = self.selection.clone();
+        selection.rules.retain(|it| it.settings.mode == Mode::Error && !it.rule.judges_manifests_only());
+        selection
+    }
+
     /// The change set with this change in its place, reduced to what the rules need to judge it: thousands of objects
     /// may be judged again, one by one. The other changes are context only: they have been judged, and what they write
     /// is not checked again.
     fn among_the_others(&self, change: &Change) -> ChangeSet {
         let whole = &self.facts.changes;
-        let set = ChangeSet {
-            app: whole.app.clone(),
-            deletes_app: whole.deletes_app,
-            changes: Vec::new(),
-            missing_definitions: Vec::new(),
-        };
+        let set = ChangeSet { app: whole.app.clone(), deletes_app: whole.deletes_app, ..ChangeSet::default() };
         if change.stands_alone() && !self.selection.rules.iter().any(|it| it.rule.compares_the_whole()) {
             return ChangeSet { changes: vec![change.clone()], ..set };
         }

@@ -7,6 +7,7 @@ use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_crd::definition::StoragePolicy;
+use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 
 use super::reports::{HeldDocument, Reports, StandardOutput};
@@ -336,6 +337,10 @@ pub struct PreflightArgs {
     /// (outside: the defaults count)
     #[arg(long, env = "PUSHBACK_POLICY_FROM", hide_env = true, value_name = "WHERE", default_value = "manifests")]
     pub policy_from: PolicyFrom,
+    /// Kubernetes version that RemovedAPIs judges by, such as 1.36 [default: the cluster's; without an API server the
+    /// newest that it knows]
+    #[arg(long, value_name = "VERSION", value_parser = kubernetes_version)]
+    pub kubernetes_version: Option<Release>,
     #[arg(long, value_name = "FORMAT=PATH", help = formats::help())]
     pub report: Vec<String>,
     /// Write the witness of each finding to a file in this folder, an object for `kubectl apply`
@@ -367,6 +372,7 @@ impl PreflightArgs {
             rules: self.preflight,
             waive: self.waive,
             manifests_may_loosen: self.policy_from == PolicyFrom::Manifests,
+            kubernetes_version: self.kubernetes_version,
             facts_out: self.facts_out,
             reports: Reports::of(&self.report, self.witness_dir, standard_output, document)?,
         })
@@ -471,6 +477,10 @@ fn mapping(text: &str) -> Result<(String, String), String> {
 
 pub(crate) fn waiver(text: &str) -> Result<Waiver, String> {
     Waiver::from_flag(text).map_err(|error| error.to_string())
+}
+
+fn kubernetes_version(text: &str) -> Result<Release, String> {
+    api_lifecycle::parse(text).ok_or_else(|| "expected a version such as 1.36".to_owned())
 }
 
 fn color(text: &str) -> Result<ColorChoice, String> {

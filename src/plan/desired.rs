@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_preflight::api_lifecycle::{self, NEWEST, State};
 use pushback_preflight::bookkeeping::{is_membership_label, is_reserved_label};
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use serde_json::Value;
@@ -199,15 +200,21 @@ fn find_kind(
         return Ok((Arc::clone(kind), true));
     }
     let mut hints = Vec::new();
+    let successor = api_lifecycle::of(&object.api_version(), &object.kind).and_then(|row| {
+        let verdict = row.verdict(&object.kind, NEWEST)?;
+        Some(format!("{verdict}; {}", row.remedy(&object.kind, NEWEST)))
+    });
     let served: Vec<_> = kinds.versions(&object.group, &object.kind).iter().map(|kind| kind.api_version()).collect();
     let message = if let Some(reason) = kinds.broken_group(&object.group) {
         hints.push("repair the API service of that group, and try again".to_owned());
         format!("the cluster could not tell which kinds group {} has: {reason}", object.group)
     } else if !served.is_empty() {
-        hints.push(format!("use apiVersion {}", served.join(" or ")));
+        hints.push(successor.unwrap_or_else(|| format!("use apiVersion {}", served.join(" or "))));
         format!("the cluster does not serve {} in {}", object.kind, object.api_version())
     } else {
-        if let Some(other) = kinds.iter().find(|kind| kind.kind == object.kind) {
+        if let Some(successor) = successor {
+            hints.push(successor);
+        } else if let Some(other) = kinds.iter().find(|kind| kind.kind == object.kind && is_current(kind)) {
             hints.push(format!("{} is served in {}", other.kind, other.api_version()));
         } else if let Some(other) = kinds.iter().find(|kind| kind.kind.eq_ignore_ascii_case(&object.kind)) {
             hints.push(format!("did you mean {}?", other.kind));
@@ -217,6 +224,12 @@ fn find_kind(
         format!("the cluster has no kind {} in {}", object.kind, object.api_version())
     };
     Err(InputError { message, position: positions.locate(&["kind".into()]), hints })
+}
+
+/// Whether a kind is served by the newest Kubernetes, too: a folder knows older ones.
+fn is_current(kind: &Kind) -> bool {
+    let row = api_lifecycle::of(&kind.api_version(), &kind.kind);
+    row.is_none_or(|row| row.state(NEWEST) != State::Removed)
 }
 
 /// The kinds that the CRDs of the input define, in each version that they serve.

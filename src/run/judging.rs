@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
+use pushback_preflight::facts::ClusterFacts;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Artefact;
 use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Waiver, causes, registry};
@@ -55,8 +56,12 @@ pub async fn judge(
     let mut waivers: Vec<Waiver> = setup.waivers.iter().cloned().chain(carried_over(plan)).collect();
     waivers.extend(converted(plan).filter(|(planned, _)| has_begun(planned)).map(|(_, waiver)| waiver));
     run.planning("running preflight");
-    let known =
-        Facts { answers: setup.answers.clone(), invocation: run.environment.invocation.clone(), ..Facts::default() };
+    let known = Facts {
+        cluster: ClusterFacts { asked_version: preflight.kubernetes_version, ..ClusterFacts::default() },
+        answers: setup.answers.clone(),
+        invocation: run.environment.invocation.clone(),
+        ..Facts::default()
+    };
     let RuleResults { report, facts, artefacts } = check::run(
         &*setup.cluster,
         &setup.kinds,

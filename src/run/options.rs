@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pushback_crd::definition::StoragePolicy;
+use pushback_preflight::api_lifecycle::Release;
 use pushback_preflight::{Waiver, words};
 
 use super::connect::ClusterOptions;
@@ -129,6 +130,8 @@ pub struct PreflightOptions {
     pub waive: Vec<Waiver>,
     /// Whether a Config among the manifests may loosen the checks if there is no policy source.
     pub manifests_may_loosen: bool,
+    /// Kubernetes version to judge API versions by instead of the cluster's.
+    pub kubernetes_version: Option<Release>,
     /// File to write the facts to.
     pub facts_out: Option<PathBuf>,
     /// Receiver of the reports, if any.

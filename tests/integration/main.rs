@@ -43,6 +43,7 @@ mod prune;
 mod published_upgrade_diff;
 mod races;
 mod readme;
+mod references;
 mod refusal_pages;
 mod refusals;
 mod remedies;
@@ -114,6 +115,7 @@ fn all_tests() -> Vec<TestCase> {
         published_upgrade_diff::tests(),
         races::tests(),
         readme::tests(),
+        references::tests(),
         refusal_pages::tests(),
         refusals::tests(),
         remedies::tests(),

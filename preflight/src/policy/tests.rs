@@ -45,14 +45,14 @@ fn with_a_source_manifests_add_rules_and_take_none_away() {
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "FieldConflicts"}]))), @"CRDUpgradeSafety, FieldConflicts | RuleOff CRDUpgradeSafety not followed | ");
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | ");
     // A source without the key has the defaults.
-    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation | RuleOff CRDUpgradeSafety not followed, RuleOff StoredVersions not followed, RuleOff PermissionValidation not followed | ");
+    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn | RuleOff CRDUpgradeSafety not followed, RuleOff StoredVersions not followed, RuleOff PermissionValidation not followed | ");
     insta::assert_snapshot!(show(Some(Some(json!([]))), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn |  | ");
 }
 
 #[test]
 fn without_a_source_the_manifests_decide_and_it_is_told() {
     let show = |manifests| resolved(None, None, manifests);
-    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, StoredVersions, PermissionValidation |  | ");
+    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn |  | ");
     insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out");
     insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed | StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out");
     // A rule that is not a default and that the manifests add is theirs.

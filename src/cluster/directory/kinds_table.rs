@@ -1,6 +1,7 @@
 //! The kinds that Kubernetes itself serves, for a folder, which has no discovery.
 //! As of 1.36, from Kubernetes' own `api/discovery/aggregated_v2.json`; the preferred version of a kind comes first.
 
+use pushback_preflight::api_lifecycle::{self, NEWEST, State};
 use pushback_preflight::object::split_api_version;
 
 use crate::cluster::{Kind, Kinds};
@@ -112,11 +113,34 @@ pub(super) fn all_verbs() -> Vec<String> {
     ALL_VERBS.iter().map(|&verb| verb.to_owned()).collect()
 }
 
-/// Kubernetes' own kinds.
+/// Kubernetes' own kinds. Those of versions that are no longer served are among them: the cluster that a folder is for
+/// may be older, and rule RemovedAPIs judges them.
 pub(super) fn built_in() -> Kinds {
     let mut kinds = Kinds::default();
     TABLE.lines().filter_map(parse_line).for_each(|kind| kinds.add(kind));
+    let removed: Vec<Kind> = removed().filter_map(|(version, kind)| of_removed(&kinds, version, kind)).collect();
+    removed.into_iter().for_each(|kind| kinds.add(kind));
     kinds
+}
+
+/// API version and kind of what the newest release no longer serves.
+fn removed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let rows = api_lifecycle::TABLE.iter().filter(|row| row.state(NEWEST) == State::Removed);
+    let all = rows.flat_map(|row| row.kinds.iter().map(|kind| (row.api_version, *kind)));
+    // Definitions in v1beta1 have another form, which nothing here reads.
+    all.filter(|(_, kind)| *kind != "CustomResourceDefinition")
+}
+
+/// A kind in a version that is no longer served: like the one that is.
+fn of_removed(kinds: &Kinds, api_version: &str, kind: &str) -> Option<Kind> {
+    let (group, version) = split_api_version(api_version);
+    let (group, version) = (group.to_owned(), version.to_owned());
+    if kind == "PodSecurityPolicy" {
+        let line = parse_line("policy/v1beta1 PodSecurityPolicy podsecuritypolicies cluster all psp -")?;
+        return Some(Kind { group, version, ..line });
+    }
+    let served = kinds.iter().find(|served| served.kind == kind)?;
+    Some(Kind { group, version, ..Kind::clone(served) })
 }
 
 fn parse_line(line: &str) -> Option<Kind> {
@@ -158,7 +182,20 @@ mod tests {
             assert!(line.contains(" namespaced ") || line.contains(" cluster "), "{line}");
         }
         let versions: usize = built_in().iter().map(|kind| built_in().versions(&kind.group, &kind.kind).len()).sum();
-        assert_eq!(versions, TABLE.lines().count());
+        assert_eq!(versions, TABLE.lines().count() + removed().count());
+    }
+
+    #[test]
+    fn a_version_that_is_no_longer_served_is_known_and_never_preferred() {
+        let kinds = built_in();
+        for (version, kind) in removed() {
+            let (group, version) = split_api_version(version);
+            assert!(kinds.find(group, version, kind).is_some(), "{group}/{version} {kind}");
+            let is_gone_altogether = group == "extensions" || kind == "PodSecurityPolicy";
+            assert_eq!(kinds.preferred(group, kind).unwrap().version == version, is_gone_altogether, "{group} {kind}");
+        }
+        assert!(!kinds.find("rbac.authorization.k8s.io", "v1beta1", "ClusterRole").unwrap().namespaced);
+        assert!(kinds.find("extensions", "v1beta1", "Ingress").unwrap().namespaced);
     }
 
     #[test]

@@ -210,6 +210,7 @@ struct MemoizedRule {
 enum RuleAnswer {
     Done(Vec<Finding>, Vec<String>),
     More(Needs),
+    Skipped(String),
 }
 
 /// Number of the plan being judged.
@@ -238,10 +239,12 @@ impl Rule for MemoizedRule {
         let said = said.entry(goes_by).or_insert_with(|| match self.rule.check(facts, settings, memory) {
             Checked::Done(Judgement { findings, unable }) => RuleAnswer::Done(findings, unable),
             Checked::More(needs) => RuleAnswer::More(needs),
+            Checked::Skipped(reason) => RuleAnswer::Skipped(reason),
         });
         match said.clone() {
             RuleAnswer::Done(findings, unable) => Checked::Done(Judgement { findings, unable }),
             RuleAnswer::More(needs) => Checked::More(needs),
+            RuleAnswer::Skipped(reason) => Checked::Skipped(reason),
         }
     }
 

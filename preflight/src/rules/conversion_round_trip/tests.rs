@@ -67,6 +67,7 @@ fn judged(changes: Vec<Change>, plan: Option<Value>) -> Vec<Finding> {
     loop {
         match ConversionRoundTrip.check(&facts, &Settings::default(), &mut Memory::default()) {
             Checked::Done(judgement) => return judgement.findings,
+            Checked::Skipped(reason) => panic!("{reason}"),
             Checked::More(needs) => {
                 let none = |need| (need, Answer::Folded { state: json!({}), examined: 0, cut: false });
                 facts.answers.extend(needs.into_iter().map(none));

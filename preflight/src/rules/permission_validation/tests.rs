@@ -77,6 +77,8 @@ impl Cluster {
             | Need::ObjectCount { .. }
             | Need::NamespaceContents { .. }
             | Need::Models { .. }
+            | Need::Existing { .. }
+            | Need::PodCount { .. }
             | Need::ConversionPlans => panic!("neither lists nor documents"),
         }
     }
