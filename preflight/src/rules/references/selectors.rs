@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::objects::Objects;
 use super::pods;
-use super::reference::At;
 use crate::facts::{Change, Need};
 use crate::object::{ObjectExt, ObjectRef, is_custom_group};
 
@@ -43,31 +42,19 @@ fn is_filled(value: &Value) -> bool {
 }
 
 impl Selecting<'_> {
-    /// Whether it selects a Pod that the set makes. Labels may be there that the manifest does not have.
+    /// Whether it selects a Pod that the set makes.
     pub(super) fn finds_one(&self, objects: &Objects<'_>) -> bool {
-        objects.standing.iter().any(|(manifest, change)| {
-            let live = change.and_then(|change| change.live.as_deref());
-            let result = change.and_then(|change| change.result.as_deref());
-            self.selects(&self.selector, &[result, Some(manifest), live])
-        })
+        objects.pods(&self.object.namespace).iter().any(|labels| selects(&self.selector, labels))
     }
 
     /// Whether the live object has selected a Pod of a live object of the app.
     pub(super) fn has_found_one(&self, changes: &[Change]) -> bool {
         let Some(before) = self.change.live.as_deref().and_then(selector) else { return false };
-        changes.iter().any(|change| self.selects(&before, &[change.live.as_deref()]))
-    }
-
-    /// Whether it selects the Pods of an object, given in layers: the first one that has a label decides.
-    fn selects(&self, selector: &Value, layers: &[Option<&Value>]) -> bool {
-        let is_near = |object: &&Value| object.namespace() == self.object.namespace;
-        let templates: Vec<At<'_>> =
-            layers.iter().copied().flatten().filter(is_near).filter_map(pods::template).collect();
-        let label = |key: &str| {
-            let labels = templates.iter().filter_map(|at| at.value.pointer("/metadata/labels"));
-            labels.filter_map(|labels| labels.get(key)?.as_str()).next()
-        };
-        !templates.is_empty() && matches(selector, label)
+        let near = changes.iter().filter(|change| change.object.namespace == self.object.namespace);
+        near.filter_map(|change| pods::template(change.live.as_deref()?)).any(|template| {
+            let labels: Vec<&Value> = template.value.pointer("/metadata/labels").into_iter().collect();
+            selects(&before, &labels)
+        })
     }
 
     /// Whether something of the set may make Pods of its own at run time.
@@ -84,8 +71,9 @@ impl Selecting<'_> {
     }
 }
 
-/// Whether a selector selects what has these labels.
-fn matches<'v>(selector: &Value, label: impl Fn(&str) -> Option<&'v str>) -> bool {
+/// Whether a selector selects Pods with these labels.
+fn selects(selector: &Value, layers: &[&Value]) -> bool {
+    let label = |key: &str| layers.iter().find_map(|labels| labels.get(key)?.as_str());
     let wanted = selector.get("matchLabels").and_then(Value::as_object);
     let mut wanted = wanted.into_iter().flatten();
     wanted.all(|(key, value)| label(key) == value.as_str())
