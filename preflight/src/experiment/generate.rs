@@ -67,8 +67,8 @@ struct Generation<'a> {
     manual: BTreeSet<ManualReview>,
     /// Identifiers of the changes with an experiment or a review.
     covered: BTreeSet<String>,
-    /// Number of experiments that change a field: namespace and name of the object, and the path.
-    seeded: BTreeMap<(String, String, Vec<String>), usize>,
+    /// Number of experiments that change an object: an upgrade meets it with one change only.
+    seeded: BTreeMap<[String; 3], usize>,
     /// Number of searches for values.
     searches: usize,
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures::future::join_all;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
 
@@ -330,12 +331,15 @@ impl Executing<'_> {
             let upgraded = upgrade.make(self.run, &mut self.cluster, &steps).await;
             let released = upgraded.made.then_some(&upgraded.removed);
             let runner = Runner { released, ..self.runner(locks, &tell) };
-            for mut begun in begun.into_iter().rev() {
-                if upgraded.made {
-                    runner.observe(&mut begun).await;
-                } else {
-                    begun.make_void("the upgrade did not happen; the injections are reverted");
-                }
+            let mut begun = begun;
+            if upgraded.made {
+                // All at once: they met the same upgrade, and each takes minutes.
+                join_all(begun.iter_mut().map(|begun| runner.observe(begun))).await;
+            } else {
+                let reason = "the upgrade did not happen; the injections are reverted";
+                begun.iter_mut().for_each(|begun| begun.make_void(reason));
+            }
+            for begun in begun.into_iter().rev() {
                 outcomes.push(runner.finish(begun).await);
             }
             self.unmade = upgraded.unmade;

@@ -125,11 +125,11 @@ impl<'a> Generation<'a> {
             let note = instance_note(&found.instance.kind, &found.instance.namespace);
             draft = draft.needs(Need::Instance).note(note);
         }
-        let place = (found.instance.namespace, found.instance.name, found.seed.path);
+        let object = found.instance.identity();
         if let Some(reason) = draft.settle() {
             return because(&format!("no CRDMutation can test it: {reason}"));
         }
-        *self.seeded.entry(place).or_default() += 1;
+        *self.seeded.entry(object).or_default() += 1;
         self.keep(draft);
         Ok(())
     }
@@ -156,8 +156,7 @@ impl<'a> Generation<'a> {
                 self.searches += 1;
                 let Some(seed) = seed(&group.kind, group.after.as_ref(), change, depth) else { continue };
                 instances.sort_by_cached_key(|instance| {
-                    let place = (instance.namespace.clone(), instance.name.clone(), seed.path.clone());
-                    (self.seeded.get(&place).copied().unwrap_or_default(), instance.name.clone())
+                    (self.seeded.get(&instance.identity()).copied().unwrap_or_default(), instance.name.clone())
                 });
                 let fits = |instance: &&Instance<'_>| {
                     let fits = |object| seed.fits(object, &group.kind, group.after.as_ref(), &change.version);

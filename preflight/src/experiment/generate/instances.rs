@@ -37,6 +37,13 @@ pub(super) struct Instance<'a> {
     pub(super) object: Option<&'a Value>,
 }
 
+impl Instance<'_> {
+    /// Kind, namespace and name.
+    pub(super) fn identity(&self) -> [String; 3] {
+        [self.kind.clone(), self.namespace.clone(), self.name.clone()]
+    }
+}
+
 impl<'a> Generation<'a> {
     /// Objects of the kind: those that a cluster has, else the one of a model that sets the field, else a placeholder.
     /// With a cluster at hand there is no placeholder: what does not exist cannot be changed.
