@@ -28,6 +28,7 @@ pub mod refusal;
 mod rivals;
 pub mod takeover;
 mod view;
+pub mod waves;
 mod webhook_first;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use pushback_preflight::{Cause, Finding, RunReport};
 use serde::Serialize;
 
 use crate::event::{Counts, RuleLine, SCHEMA_VERSION};
+use crate::plan::waves::Waves;
 
 /// Report of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +34,12 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// The policy that applied.
     pub policy: PolicyReport,
+    /// The order of the changes.
+    #[serde(skip)]
+    pub waves: Waves,
+    /// The day of the run, `2026-11-21`; empty where it does not matter.
+    #[serde(skip)]
+    pub today: String,
     /// The working directory: paths of the input are relative to it.
     #[serde(skip)]
     pub working_directory: PathBuf,
@@ -91,6 +98,8 @@ impl CheckReport {
             causes: Vec::new(),
             findings: Vec::new(),
             policy: PolicyReport::default(),
+            waves: Waves::default(),
+            today: String::new(),
             working_directory: PathBuf::new(),
         }
     }

@@ -5,6 +5,7 @@ mod cycle;
 mod incremental;
 mod order;
 mod rule;
+mod waves;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::cause::{Cause, LiveTotal, Smallest, causes, live_total};
-use pushback_preflight::{Audience, Finding, RemedyKind, Severity, Verdict, registry};
+use pushback_preflight::cause::{Cause, Smallest, causes, live_total};
+use pushback_preflight::{Audience, Finding, RemedyKind, Severity, registry};
 use serde_json::Value;
 
 use crate::manifest::excerpt::Excerpt;
@@ -15,6 +15,7 @@ use crate::report::finding_text::{VALUE_LIMIT, fact, finding_text, headline, poi
 use crate::report::finding_words::{
     also, consequence, live_total_words, object_name, place_words, rule_and_check, subject, used, waivable, weight,
 };
+use crate::report::object_rows::object_rows;
 use crate::report::theme::{Role, Theme, severity_role};
 use crate::report::witness_excerpt;
 use crate::report::words::{column_width, hang, pad, shorten};
@@ -91,13 +92,22 @@ fn told_text(judged: &[Judged], look: Look) -> String {
 /// The waivers that accept causes, ready for a Config document but for their reason.
 #[must_use]
 pub fn accepting(causes: &[&Cause], findings: &[Finding]) -> String {
+    accepting_until(causes, findings, None)
+}
+
+/// The same with the last day on which they count.
+#[must_use]
+pub fn accepting_until(causes: &[&Cause], findings: &[Finding], expires: Option<&str>) -> String {
     let mut text = String::new();
     for cause in causes.iter().filter(|cause| waivable(&findings[cause.at[0]]).is_some()) {
         let about = shorten(&cause.headline, VALUE_LIMIT, "...");
         text += &format!("- rule: {}\n  cause: \"{}\"\n", terminal_safe(&cause.rule), cause.fingerprint);
         text += &format!("  # {}\n  members:\n", terminal_safe(&about));
         cause.members.iter().for_each(|member| text += &format!("  - \"{}\"\n", terminal_safe(member)));
-        text += "  reason: \"\" # why it is acceptable; `owner` and `expires` can follow\n";
+        text += &match expires {
+            None => "  reason: \"\" # why it is acceptable; `owner` and `expires` can follow\n".to_owned(),
+            Some(day) => format!("  reason: \"\" # why it is acceptable\n  expires: \"{day}\"\n"),
+        };
     }
     if text.is_empty() { text } else { format!("preflightWaivers:\n{text}\n") }
 }
@@ -393,30 +403,11 @@ fn checks(causes: &[&Cause]) -> String {
 
 /// A row for each object that refuses: its causes, what they affect, and what to do now.
 fn table(loud: &[&Cause], findings: &[Finding], look: Look) -> String {
-    let mut objects: Vec<(String, Vec<&Finding>, usize)> = Vec::new();
-    let mut index: BTreeMap<String, usize> = BTreeMap::new();
-    for cause in loud {
-        let mut here = BTreeSet::new();
-        let refusing = cause.at.iter().map(|index| &findings[*index]);
-        for finding in refusing.filter(|finding| finding.severity == Severity::Error && finding.waived.is_none()) {
-            let name = object_name(finding);
-            let row = *index.entry(name.clone()).or_insert_with(|| {
-                objects.push((name, Vec::new(), 0));
-                objects.len() - 1
-            });
-            objects[row].1.push(finding);
-            objects[row].2 += usize::from(here.insert(row));
-        }
-    }
+    let objects = object_rows(loud, findings);
     let mut rows = vec![["OBJECT", "CAUSES", "AFFECTED", "WHAT NOW"].map(ToOwned::to_owned)];
-    for (name, members, causes) in objects.iter().take(ROWS) {
-        let live = live_total(members.iter().copied());
-        let count = live.as_ref().map_or_else(
-            || if members[0].object.kind == "CustomResourceDefinition" { "not counted" } else { "-" }.to_owned(),
-            |live| format!("{}{} of {}", if live.up_to { "up to " } else { "" }, live.affected, live.examined),
-        );
-        let safe = terminal_safe(name).into_owned();
-        rows.push([safe, causes.to_string(), count, what_now(members, live.as_ref())]);
+    for object in objects.iter().take(ROWS) {
+        let safe = terminal_safe(&object.name).into_owned();
+        rows.push([safe, object.causes.to_string(), object.affected.clone(), object.now.clone()]);
     }
     let width = |column: usize| column_width(rows.iter().map(|row| row[column].as_str()), NAME_WIDTH);
     let widths = [width(0), width(1), width(2)];
@@ -429,29 +420,6 @@ fn table(loud: &[&Cause], findings: &[Finding], look: Look) -> String {
         text += &format!("{} and {}\n", look.theme.ellipsis(), counted(objects.len() - ROWS, "more object"));
     }
     text + "\n"
-}
-
-/// The next step for an object with these findings.
-fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
-    let moves = |finding: &&Finding| {
-        registry::answered_by_moving_objects().any(|(rule, check)| rule == finding.rule && check == finding.check)
-    };
-    let is_of_a_definition = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
-    match live {
-        Some(live) if live.affected > 0 => format!("correct {} first", counted(live.affected, "object")),
-        _ if first_kind(findings) == Some(RemedyKind::AskCluster) => "check against the cluster".to_owned(),
-        _ if findings.iter().any(moves) => "move its objects: --storage=bridge".to_owned(),
-        Some(live) if live.examined > 0 => "none is affected: accept it".to_owned(),
-        _ if findings.iter().all(|finding| finding.verdict == Verdict::Unknown) => "judge it by hand".to_owned(),
-        _ if is_of_a_definition => "check against the cluster".to_owned(),
-        _ => "see its fix".to_owned(),
-    }
-}
-
-/// The kind of the first way out for who deploys.
-fn first_kind(findings: &[&Finding]) -> Option<RemedyKind> {
-    let mut remedies = findings.iter().flat_map(|finding| &finding.remedies);
-    remedies.find(|remedy| remedy.audience == Audience::Deployer).map(|remedy| remedy.kind)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub mod file;
 pub mod formats;
 pub mod github;
 mod grouped;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;

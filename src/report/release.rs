@@ -2,6 +2,7 @@
 
 pub mod definitions_text;
 mod difference;
+mod difference_html;
 pub mod difference_markdown;
 pub mod difference_text;
 pub mod experiments_text;

@@ -92,6 +92,6 @@ fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport
     let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
     let report = judge::judge(Vec::new(), server, &[], &Accepted::new(), &run.environment.today());
     judging::show_findings(run, setup, plan, &report.findings);
-    judging::report(setup, plan, &report)?;
+    judging::report(run, setup, plan, &report)?;
     Ok(report)
 }

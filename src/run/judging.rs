@@ -21,6 +21,7 @@ use crate::check::second_look::SecondLook;
 use crate::check::{self, RuleResults};
 use crate::config::Config;
 use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
+use crate::plan::waves::Waves;
 use crate::plan::{Plan, Planned};
 use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
@@ -83,7 +84,7 @@ pub async fn judge(
     if let Some(path) = &preflight.facts_out {
         write_facts(path, facts.clone(), &setup.config)?;
     }
-    self::report(setup, plan, &report)?;
+    self::report(run, setup, plan, &report)?;
     let second_look = SecondLook {
         cluster: Arc::clone(&setup.cluster),
         kinds: Arc::clone(&setup.kinds),
@@ -147,15 +148,15 @@ fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), Command
 ///
 /// # Errors
 /// A report cannot be written.
-pub fn report(setup: &Setup, plan: &Plan, report: &RunReport) -> Result<(), CommandError> {
+pub fn report(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> Result<(), CommandError> {
     match &setup.reports {
-        Some(reports) => reports.take(&check_report(setup, plan, report)),
+        Some(reports) => reports.take(&check_report(run, setup, plan, report)),
         None => Ok(()),
     }
 }
 
 /// The check report of a run.
-fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
+fn check_report(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
     let mut changes = Counts::default();
     plan.objects.iter().for_each(|planned| changes.add(planned.change.operation));
     CheckReport {
@@ -164,6 +165,8 @@ fn check_report(setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
         causes: causes(&report.findings),
         findings: report.findings.clone(),
         policy: PolicyReport::of(setup.policy_source.clone(), report),
+        waves: Waves::of(plan),
+        today: run.environment.today(),
         working_directory: std::env::current_dir().unwrap_or_default(),
         ..CheckReport::new(&setup.app.name, &setup.cluster.description(), report.outcome)
     }

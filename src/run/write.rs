@@ -187,7 +187,7 @@ impl Writing<'_> {
             return;
         }
         let report = self.report.clone().revised(&outcome.refused);
-        if let Err(error) = judging::report(self.setup, plan, &report) {
+        if let Err(error) = judging::report(self.run, self.setup, plan, &report) {
             self.run.warn("report", error.message());
         }
     }

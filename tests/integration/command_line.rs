@@ -167,7 +167,7 @@ fn refused_change() -> Pushback {
 
 fn every_report_tells_of_a_finding_where_it_stands() {
     let pushback = refused_change();
-    let formats = ["json", "junit", "sarif", "markdown", "github"];
+    let formats = ["json", "junit", "sarif", "markdown", "github", "html"];
     let flags: Vec<String> = formats.iter().map(|format| format!("--report={format}=report.{format}")).collect();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let common = ["-a", "foo", "-f", "in.yaml", "--cluster", "dir:live"];

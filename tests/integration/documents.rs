@@ -16,7 +16,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
 
 const KNOWLEDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/knowledge");
 
-const FORMATS: [&str; 5] = ["json", "junit", "sarif", "markdown", "github"];
+const FORMATS: [&str; 6] = ["json", "junit", "sarif", "markdown", "github", "html"];
 
 /// A folder with the app `backup`, whose next release is refused.
 fn deployed() -> Pushback {

@@ -73,31 +73,40 @@ fn no_test_is_listed_twice() {
 
 fn one_of_each() -> Vec<TestCase> {
     let case = |function, needs| TestCase::new("integration::module", function, needs, || {});
-    vec![case("plain", Needs::Nothing), case("asks", Needs::ApiServer), case("rolls_out", Needs::Controllers)]
+    vec![
+        case("plain", Needs::Nothing),
+        case("looks", Needs::Browser),
+        case("asks", Needs::ApiServer),
+        case("rolls_out", Needs::Controllers),
+    ]
 }
 
 /// The names of the trials that would be ignored, and the notes.
-fn left_out(available: Availability) -> (Vec<String>, Vec<String>) {
-    let (trials, notes) = trials(one_of_each(), available);
+fn left_out(available: Availability, with_browser: bool) -> (Vec<String>, Vec<String>) {
+    let (trials, notes) = trials(one_of_each(), available, with_browser);
     let ignored = trials.iter().filter(|trial| trial.has_ignored_flag());
     (ignored.map(|trial| trial.name().to_owned()).collect(), notes)
 }
 
 fn tests_that_cannot_run_are_left_out_by_name_and_number() {
-    let (ignored, notes) = left_out(Availability::Skipped);
+    let (ignored, notes) = left_out(Availability::Skipped, true);
     assert_eq!(ignored, ["module::asks", "module::rolls_out"]);
     assert_eq!(notes.len(), 1);
-    assert!(notes[0].starts_with("left out: 2 of 3 tests (PUSHBACK_TEST_CLUSTER=skip"), "{}", notes[0]);
+    assert!(notes[0].starts_with("left out: 2 of 4 tests (PUSHBACK_TEST_CLUSTER=skip"), "{}", notes[0]);
     assert!(notes[0].ends_with(": module::asks, module::rolls_out"), "{}", notes[0]);
 
-    let (ignored, notes) = left_out(Availability::ApiServer);
+    let (ignored, notes) = left_out(Availability::ApiServer, true);
     assert_eq!(ignored, ["module::rolls_out"]);
-    assert!(notes[0].starts_with("left out: 1 of 3 tests") && notes[0].contains("Go 1.26"), "{}", notes[0]);
+    assert!(notes[0].starts_with("left out: 1 of 4 tests") && notes[0].contains("Go 1.26"), "{}", notes[0]);
+
+    let (ignored, notes) = left_out(Availability::Whole, false);
+    assert_eq!(ignored, ["module::looks"]);
+    assert!(notes[0].starts_with("left out: 1 of 4 tests (no chromium in PATH"), "{}", notes[0]);
 }
 
 fn without_a_wish_no_test_is_left_out_silently() {
     for available in [Availability::Whole, Availability::Nothing] {
-        assert_eq!(left_out(available), (Vec::new(), Vec::new()), "{available:?}");
+        assert_eq!(left_out(available, true), (Vec::new(), Vec::new()), "{available:?}");
     }
 }
 

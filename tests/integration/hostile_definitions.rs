@@ -148,12 +148,13 @@ fn names_that_are_code_somewhere_are_names_in_every_output() {
     std::fs::create_dir(pushback.directory().join("reports")).expect("a folder");
     let mut arguments = vec!["check", "-f", "new", "--cluster", "dir:old", "--preflight=CRDUpgradeSafety"];
     arguments.extend(["--witness-dir", "witnesses"]);
-    let reports = ["json", "junit", "sarif", "markdown", "github"].map(|format| format!("{format}=reports/{format}"));
+    let reports =
+        ["json", "junit", "sarif", "markdown", "github", "html"].map(|format| format!("{format}=reports/{format}"));
     arguments.extend(reports.iter().flat_map(|report| ["--report", report]));
     let ran = pushback.run(&arguments).expect(10);
     let diff = pushback.run(&["upgrade", "diff-crds", "--old", "old", "--new", "new"]).expect(10);
     let mut written = pushback.tree("reports");
-    assert_eq!(written.len(), 5);
+    assert_eq!(written.len(), 6);
     written.insert("standard output".to_owned(), ran.stdout);
     written.insert("standard error".to_owned(), ran.stderr);
     written.insert("diff-crds".to_owned(), diff.stdout);

@@ -36,6 +36,7 @@ mod measure;
 mod ordering;
 mod output;
 mod ownership;
+mod pages;
 mod policy;
 mod preflight;
 mod proxy;
@@ -108,6 +109,7 @@ fn all_tests() -> Vec<TestCase> {
         ordering::tests(),
         output::tests(),
         ownership::tests(),
+        pages::tests(),
         policy::tests(),
         preflight::tests(),
         proxy::tests(),
@@ -162,7 +164,7 @@ fn main() -> ExitCode {
     let parallelism = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     arguments.test_threads.get_or_insert(parallelism);
 
-    let (trials, notes) = trials(all_tests(), available);
+    let (trials, notes) = trials(all_tests(), available, support::browser::is_wanted());
     if !arguments.list {
         for note in notes {
             let _ = writeln!(std::io::stderr(), "{note}");

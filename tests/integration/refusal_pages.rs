@@ -36,16 +36,21 @@ const RELEASES: [Release; 4] = [
 impl Release {
     /// Both releases as folders, `old` and `new`.
     fn unpacked(&self) -> Pushback {
-        let pushback = Pushback::new();
-        for (side, version) in ["old", "new"].iter().zip(self.versions) {
-            let path = format!("tests/data/apps/{}/{version}.yaml.gz", self.app);
-            let packed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the release");
-            let mut text = String::new();
-            GzDecoder::new(packed).read_to_string(&mut text).expect("packed YAML");
-            pushback.write(&format!("{side}/release.yaml"), text);
-        }
-        pushback
+        unpacked(self.app, self.versions)
     }
+}
+
+/// Two releases of an app as folders, `old` and `new`.
+pub(crate) fn unpacked(app: &str, versions: [&str; 2]) -> Pushback {
+    let pushback = Pushback::new();
+    for (side, version) in ["old", "new"].iter().zip(versions) {
+        let path = format!("tests/data/apps/{app}/{version}.yaml.gz");
+        let packed = std::fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("the release");
+        let mut text = String::new();
+        GzDecoder::new(packed).read_to_string(&mut text).expect("packed YAML");
+        pushback.write(&format!("{side}/release.yaml"), text);
+    }
+    pushback
 }
 
 const CHECK: [&str; 5] = ["check", "-f", "new", "--cluster", "dir:old"];

@@ -5,6 +5,7 @@ pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod binaries;
 pub(crate) mod bookkeeping;
+pub(crate) mod browser;
 pub(crate) mod case;
 pub(crate) mod certificates;
 pub(crate) mod cluster;

@@ -127,7 +127,7 @@ impl MatchingArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Report")]
 pub struct ShownArgs {
-    /// Format of what is printed [default: what the ending of --output says (.json, .yaml, .md), else table]
+    /// Format of what is printed [default: what the ending of --output says (.json, .yaml, .md, .html), else table]
     #[arg(long, value_name = "FORMAT", value_parser = report_format())]
     pub format: Option<&'static Format>,
     /// Write it to this file instead of standard output
@@ -179,7 +179,7 @@ pub fn output_path(output: Option<&Output>) -> Result<Option<PathBuf>, CommandEr
             misplaced(format.to_possible_value().as_ref().map_or("json", |value| value.get_name()))
         }
         Some(Output::Path(path)) => match path.to_str() {
-            Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown")) => misplaced(word),
+            Some(word @ ("tty" | "plain" | "json" | "yaml" | "table" | "markdown" | "html")) => misplaced(word),
             _ => Ok(Some(path.clone())),
         },
     }

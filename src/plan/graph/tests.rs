@@ -35,6 +35,12 @@ impl Graph {
             next.sort_unstable();
             waves.push(std::mem::replace(&mut wave, next));
         }
+        let numbers = self.wave_numbers(|_| true);
+        for (number, node) in
+            waves.iter().enumerate().flat_map(|(number, wave)| wave.iter().map(move |node| (number, node)))
+        {
+            assert_eq!(numbers[*node], number, "node {node}");
+        }
         waves
     }
 }
@@ -299,4 +305,18 @@ proptest! {
             prop_assert_eq!(acyclic.insert(from, to), !closes);
         }
     }
+}
+
+#[test]
+fn what_does_not_count_hands_on_what_it_waits_for() {
+    let nodes = [
+        node("c", &["g/c"], &["upsert after upserting g/b"]),
+        node("b", &["g/b"], &["upsert after upserting g/a"]),
+        node("a", &["g/a"], &[]),
+    ];
+    let graph = Graph::build(&nodes).expect("it is valid");
+    assert_eq!(graph.wave_numbers(|node| node != 1), [1, 1, 0]);
+    assert_eq!(graph.arrows(&[Some(0), None, Some(1)]).into_iter().collect::<Vec<_>>(), [(1, 0)]);
+    assert_eq!(graph.arrows(&[Some(0), Some(1), Some(2)]).into_iter().collect::<Vec<_>>(), [(1, 0), (2, 1)]);
+    assert_eq!(graph.arrows(&[Some(0), Some(1), Some(0)]).into_iter().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
 }

@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(error("json="), Err("report `json=` is not FORMAT=PATH, such as json=report.json".to_owned()));
         assert_eq!(
             error("yaml=a"),
-            Err("unknown report format `yaml`; known: json, junit, sarif, markdown, github".to_owned())
+            Err("unknown report format `yaml`; known: json, junit, sarif, markdown, github, html".to_owned())
         );
     }
 

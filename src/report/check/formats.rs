@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{github, json, junit, markdown, sarif};
+use super::{github, html, json, junit, markdown, sarif};
 use crate::check::report::CheckReport;
 use crate::report::output::Output;
 
@@ -31,8 +31,11 @@ static MARKDOWN: Format = Format { word: "markdown", render: markdown::text, pri
 /// Workflow commands of GitHub Actions, which become annotations: the only text that a runner may act on.
 static GITHUB: Format = Format { word: "github", render: github::text, print: Output::commands };
 
+/// A page to look at: one HTML file.
+static HTML: Format = Format { word: "html", render: html::text, print: Output::data };
+
 /// Every format.
-static FORMATS: [&Format; 5] = [&JSON, &JUNIT, &SARIF, &MARKDOWN, &GITHUB];
+static FORMATS: [&Format; 6] = [&JSON, &JUNIT, &SARIF, &MARKDOWN, &GITHUB, &HTML];
 
 /// The format with this name.
 #[must_use]

@@ -4,6 +4,7 @@ use pushback_preflight::operator::definitions::{DefinitionsDiff, Presence};
 use pushback_preflight::operator::{CrdVerdict, DefinitionChange, Severity};
 use serde_json::Value;
 
+use super::difference_html;
 use super::formats::ReleaseReport;
 use crate::report::escape::terminal_safe;
 use crate::report::markdown::{LIMIT, code, escaped};
@@ -117,6 +118,10 @@ impl ReleaseReport for DefinitionsDiff {
 
     fn markdown(&self) -> String {
         markdown(self)
+    }
+
+    fn page(&self) -> String {
+        difference_html::definitions(self, counts(self))
     }
 
     fn data(&self) -> serde_json::Result<Value> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::formats::ReleaseReport;
-use super::{difference_markdown, difference_text};
+use super::{difference_html, difference_markdown, difference_text};
 
 impl ReleaseReport for ReleaseDiff {
     fn table(&self) -> String {
@@ -14,6 +14,10 @@ impl ReleaseReport for ReleaseDiff {
 
     fn markdown(&self) -> String {
         difference_markdown::text(self)
+    }
+
+    fn page(&self) -> String {
+        difference_html::text(self)
     }
 
     fn data(&self) -> serde_json::Result<Value> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::report::escape::{terminal_safe_json, terminal_safe_lines};
+use crate::report::html::text_page;
 
 /// A report on releases that every format can render.
 pub trait ReleaseReport {
@@ -14,6 +15,11 @@ pub trait ReleaseReport {
 
     /// Markdown for a pull request comment.
     fn markdown(&self) -> String;
+
+    /// A page to look at; by default the table on a page.
+    fn page(&self) -> String {
+        text_page(&self.table())
+    }
 
     /// JSON data for programs.
     ///
@@ -60,8 +66,15 @@ static MARKDOWN: Format = Format {
     render: |report| Ok(report.markdown()),
 };
 
+static HTML: Format = Format {
+    word: "html",
+    about: "A page to look at, one file",
+    endings: &["html", "htm"],
+    render: |report| Ok(report.page()),
+};
+
 /// Every format.
-pub static FORMATS: [&Format; 4] = [&TABLE, &JSON, &YAML, &MARKDOWN];
+pub static FORMATS: [&Format; 5] = [&TABLE, &JSON, &YAML, &MARKDOWN, &HTML];
 
 /// The format with this name.
 #[must_use]

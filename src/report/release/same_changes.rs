@@ -9,16 +9,16 @@ use pushback_preflight::operator::DefinitionChange;
 pub(super) struct SameChanges<'a> {
     /// The first of them.
     pub(super) first: &'a DefinitionChange,
-    /// Number of fields of versions of definitions.
-    places: usize,
+    /// All of them: a field of a version of a definition each.
+    pub(super) all: Vec<&'a DefinitionChange>,
     /// Number of definitions.
     definitions: usize,
 }
 
 /// The groups of changes: the worst first, then in the order of the changes.
-pub(super) fn same_changes(changes: &[DefinitionChange]) -> Vec<SameChanges<'_>> {
+pub(super) fn same_changes<'a>(changes: impl IntoIterator<Item = &'a DefinitionChange>) -> Vec<SameChanges<'a>> {
     let mut found: BTreeMap<_, Vec<(usize, &DefinitionChange)>> = BTreeMap::new();
-    for (index, change) in changes.iter().enumerate() {
+    for (index, change) in changes.into_iter().enumerate() {
         found.entry(change.shared_cause()).or_default().push((index, change));
     }
     let mut groups: Vec<Vec<(usize, &DefinitionChange)>> = found.into_values().collect();
@@ -29,7 +29,7 @@ pub(super) fn same_changes(changes: &[DefinitionChange]) -> Vec<SameChanges<'_>>
 impl<'a> SameChanges<'a> {
     fn of(same: &[(usize, &'a DefinitionChange)]) -> Self {
         let names: BTreeSet<&str> = same.iter().map(|(_, change)| change.crd_name.as_str()).collect();
-        Self { first: same[0].1, places: same.len(), definitions: names.len() }
+        Self { first: same[0].1, all: same.iter().map(|(_, change)| *change).collect(), definitions: names.len() }
     }
 
     /// The definition, and how many more.
@@ -42,7 +42,10 @@ impl<'a> SameChanges<'a> {
     pub(super) fn place(&self) -> String {
         let DefinitionChange { version, path, .. } = self.first;
         let place = format!("{version} {path}").trim().to_owned();
-        if self.places > 1 { format!("{place} and {} more", self.places - 1).trim().to_owned() } else { place }
+        match self.all.len() {
+            1 => place,
+            places => format!("{place} and {} more", places - 1).trim().to_owned(),
+        }
     }
 }
 

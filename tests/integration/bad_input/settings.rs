@@ -337,7 +337,7 @@ fn reports_that_cannot_be_written() {
     error: report `report.json` is not FORMAT=PATH, such as json=report.json
 
     # a format that is none
-    error: unknown report format `jsn`; known: json, junit, sarif, markdown, github
+    error: unknown report format `jsn`; known: json, junit, sarif, markdown, github, html
 
     # a folder that does not exist
     error: cannot write report absent/report.json: no such file or directory

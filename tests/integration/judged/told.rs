@@ -8,7 +8,7 @@ use crate::support::apply::TestApp;
 use crate::support::webhook::{Form, Verdict, Webhook};
 use crate::support::{Pushback, TestCase, TestCluster, cases};
 
-const FORMATS: [&str; 5] = ["json", "junit", "sarif", "markdown", "github"];
+const FORMATS: [&str; 6] = ["json", "junit", "sarif", "markdown", "github", "html"];
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![

@@ -6,12 +6,15 @@ use std::io::Write as _;
 use libtest_mimic::{Failed, Trial};
 
 use super::binaries::Availability;
+use super::browser::NO_BROWSER;
 
 /// What a test needs besides the crate itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
     /// No cluster.
     Nothing,
+    /// A headless browser, and no cluster.
+    Browser,
     /// An API server with etcd.
     ApiServer,
     /// A whole cluster: controllers, scheduler and a Node on which Pods run.
@@ -46,8 +49,9 @@ impl TestCase {
     }
 
     /// Why this test is left out here; `None` where it is not.
-    fn left_out(&self, available: Availability) -> Option<&'static str> {
+    fn left_out(&self, available: Availability, with_browser: bool) -> Option<&'static str> {
         match (self.needs, available) {
+            (Needs::Browser, _) => (!with_browser).then_some(NO_BROWSER),
             (Needs::ApiServer | Needs::Controllers, Availability::Skipped) => {
                 Some("PUSHBACK_TEST_CLUSTER=skip leaves out what needs a cluster")
             }
@@ -60,13 +64,13 @@ impl TestCase {
         }
     }
 
-    fn trial(self, available: Availability) -> Trial {
-        let left_out = self.left_out(available);
+    fn trial(self, available: Availability, with_browser: bool) -> Trial {
+        let left_out = self.left_out(available, with_browser);
         Trial::test(self.name(), move || {
             if let Some(reason) = left_out {
                 return Err(Failed::from(reason));
             }
-            if self.needs != Needs::Nothing && available == Availability::Nothing {
+            if matches!(self.needs, Needs::ApiServer | Needs::Controllers) && available == Availability::Nothing {
                 return Err(Failed::from(super::binaries::NOTHING_AVAILABLE));
             }
             (self.run)();
@@ -77,10 +81,10 @@ impl TestCase {
 }
 
 /// The trials, and a line for each reason to leave some out.
-pub(crate) fn trials(cases: Vec<TestCase>, available: Availability) -> (Vec<Trial>, Vec<String>) {
+pub(crate) fn trials(cases: Vec<TestCase>, available: Availability, with_browser: bool) -> (Vec<Trial>, Vec<String>) {
     let mut left_out: Vec<(&str, Vec<String>)> = Vec::new();
     for case in &cases {
-        if let Some(reason) = case.left_out(available) {
+        if let Some(reason) = case.left_out(available, with_browser) {
             match left_out.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, names)) => names.push(case.name()),
                 None => left_out.push((reason, vec![case.name()])),
@@ -93,7 +97,7 @@ pub(crate) fn trials(cases: Vec<TestCase>, available: Availability) -> (Vec<Tria
             format!("left out: {} of {} tests ({reason}): {}", names.len(), cases.len(), names.join(", "))
         })
         .collect();
-    (cases.into_iter().map(|case| case.trial(available)).collect(), notes)
+    (cases.into_iter().map(|case| case.trial(available, with_browser)).collect(), notes)
 }
 
 /// The tests of a module: `cases![Nothing: reads_a_file, Controllers: a_deployment_becomes_ready]`.

@@ -1,0 +1,81 @@
+use proptest::prelude::*;
+use pushback_preflight::causes;
+
+use super::*;
+use crate::report::escape::is_hidden;
+use crate::report::fixture::{check_report, hostile_report};
+
+/// The tags of a page without their attributes' values, and what stands between them.
+fn tags(page: &str) -> Vec<String> {
+    let mut tags = Vec::new();
+    let mut rest = page;
+    while let Some((_, from)) = rest.split_once('<') {
+        let (tag, after) = from.split_once('>').expect("an end of the tag");
+        let mut parts = tag.split('"');
+        let names: String = std::iter::from_fn(|| {
+            let name = parts.next()?;
+            parts.next();
+            Some(name)
+        })
+        .collect();
+        tags.push(names);
+        rest = after;
+    }
+    tags
+}
+
+/// What templates made, without the page's own style and script.
+fn body(page: &str) -> &str {
+    let (_, body) = page.split_once("<body>").expect("a body");
+    body.split_once("<script>").expect("a script").0
+}
+
+#[test]
+fn the_four_questions_have_an_answer_at_the_top() {
+    let report = CheckReport { today: "2026-01-31".to_owned(), ..check_report() };
+    let page = text(&report);
+    let (top, causes) = page.split_once("<h2 id=\"causes\">").expect("causes");
+    for answer in [
+        "<h1>Refused: 1 cause in 1 object</h1>",
+        "What is refused, and who suffers",
+        "foos.ex.com</a>",
+        "What to do now",
+        "Accept it for a month",
+        // A month after the last day of January is the last one of February.
+        "expires: &#34;2026-02-28&#34;",
+    ] {
+        assert!(top.contains(answer), "{answer}\n{top}");
+    }
+    assert!(causes.contains("id=\"9c1185a5deadbeef\""), "a finding is linked to by its fingerprint");
+}
+
+#[test]
+fn findings_of_one_cause_and_two_severities_have_two_places() {
+    let mut report = check_report();
+    let mut other = report.findings[0].clone();
+    other.fingerprint = "0123456789abcdef".to_owned();
+    other.severity = Severity::Warning;
+    other.object.name = "bars.ex.com".to_owned();
+    report.findings = vec![report.findings[0].clone(), other];
+    report.causes = causes(&report.findings);
+    assert_eq!(report.causes.len(), 1);
+    let page = text(&report);
+    let ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let unique: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(ids.len(), unique.len(), "{ids:?}");
+    assert!(page.contains(&format!("id=\"{}-2\"", anchor(&report.causes[0].fingerprint))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn hostile_text_makes_no_markup(evil in any::<String>()) {
+        let page = text(&hostile_report(&evil));
+        prop_assert!(!page.chars().any(|c| c != '\n' && is_hidden(c)));
+        let mark = |page: &str| tags(body(page)).into_iter().collect::<BTreeSet<_>>();
+        // Text decides which parts there are, but about no tag or attribute.
+        let known: BTreeSet<String> = ["word", "`word`", ""].iter().flat_map(|word| mark(&text(&hostile_report(word)))).collect();
+        let made = mark(&page);
+        prop_assert!(made.is_subset(&known), "{:?}", made.difference(&known).collect::<Vec<_>>());
+    }
+}
