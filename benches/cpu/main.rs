@@ -1,7 +1,10 @@
 //! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions, comparing releases,
-//! converting objects.
+//! converting objects, making pages.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
+#[path = "../../tests/integration/support/browser.rs"]
+#[expect(dead_code, reason = "the tests do more with it")]
+mod browser;
 #[path = "../shared/chain.rs"]
 mod chain;
 mod conversion;
@@ -11,6 +14,7 @@ mod definitions;
 mod models;
 #[path = "../shared/objects.rs"]
 mod objects;
+mod page;
 mod releases;
 mod unchanged;
 mod upgrade;
@@ -84,6 +88,6 @@ fn plan(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_secs(1));
-    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases, conversion::conversion
+    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases, conversion::conversion, page::page
 }
 criterion_main!(benches);
