@@ -6,8 +6,8 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::Value;
 
 use super::formats::{ReleaseReport, json};
+use crate::report::cause_text::{Look, judged_text};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
-use crate::report::finding_text::finding_text;
 use crate::report::finding_words::{headline, plain_text, rule_and_check};
 use crate::report::live::options::WIDTH;
 use crate::report::table::Table;
@@ -51,9 +51,8 @@ pub fn table(report: &RunReport) -> String {
     }
     if let Some(upgrade) = report.unmade_upgrade() {
         let _ = writeln!(text, "\nupgrade: it did not happen: {}", terminal_safe(&upgrade.reason));
-        for finding in &upgrade.findings {
-            let _ = write!(text, "\n{}", finding_text(finding, None, Theme::plain(), WIDTH));
-        }
+        let judged = upgrade.findings.iter().map(|finding| (finding.clone(), None)).collect();
+        text += &judged_text(judged, Look { theme: Theme::plain(), width: WIDTH, verbose: false });
     } else if let Some(upgrade) = &report.upgrade {
         let _ = write!(text, "\nupgrade (apply ended with {})\n", upgrade.exit_code);
         for check in &upgrade.checks {
