@@ -6,6 +6,7 @@ pub mod check;
 pub mod completion;
 pub mod delete;
 pub mod diff;
+pub mod help;
 pub mod inspect;
 pub mod list;
 mod not_parsed;
@@ -17,7 +18,9 @@ pub mod storage;
 pub mod upgrade;
 pub mod version;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit::ExitCode;
 use crate::run::error::CommandError;
@@ -70,6 +73,8 @@ enum Command {
     Version,
     /// Print a shell's completion script
     Completion(completion::CompletionArgs),
+    /// Print the help of a command
+    Help(help::HelpArgs),
 }
 
 impl Command {
@@ -79,7 +84,7 @@ impl Command {
     /// JSON was requested.
     fn require_output(&self, global: &GlobalArgs) -> Result<(), CommandError> {
         let has_json = match self {
-            Self::Completion(_) => false,
+            Self::Completion(_) | Self::Help(_) => false,
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
             Self::ServeConversion(arguments) => arguments.has_json(),
             _ => true,
@@ -94,9 +99,10 @@ impl Command {
 /// Parses the command line and runs it.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let cli = match parsed(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return not_parsed::not_parsed(error, &std::env::args_os().collect::<Vec<_>>(), command()),
+        Err(error) => return not_parsed::not_parsed(error, &arguments, command()),
     };
     let Cli { global, command } = cli;
     if let Err(error) = command.require_output(&global) {
@@ -126,6 +132,7 @@ pub fn main() -> ExitCode {
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => screen::simple(&global, version::run(&global)),
             Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments, self::command())),
+            Command::Help(arguments) => help::run(&arguments, &self::command()),
         }
     });
     // Watches and retries that are still running have no receiver left.
@@ -133,8 +140,46 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// The whole command line, for completion scripts and tests.
+fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches: ArgMatches = command().try_get_matches_from(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
+}
+
+/// Commands that need no cluster, with the other global options that mean nothing to them.
+const LEFT_OUT: [(&str, &[&str]); 4] = [
+    ("rules", &[]),
+    ("version", &[]),
+    ("completion", &["output", "color", "verbose"]),
+    ("help", &["output", "color", "verbose"]),
+];
+
+/// Global options that mean nothing without a cluster.
+const CLUSTER: &[&str] = &[
+    "cluster",
+    "kubeconfig",
+    "kubeconfig_context",
+    "as_user",
+    "as_group",
+    "credential_plugins",
+    "request_timeout",
+    "yes",
+];
+
+/// The whole command line, also for completion scripts and tests.
 #[must_use]
 pub fn command() -> clap::Command {
-    Cli::command()
+    let command = Cli::command();
+    let global: Vec<clap::Arg> = command.get_arguments().cloned().collect();
+    command.mut_subcommands(|subcommand| {
+        let Some((_, ids)) = LEFT_OUT.iter().find(|(name, _)| *name == subcommand.get_name()) else {
+            return subcommand;
+        };
+        let is_left_out = |option: &&clap::Arg| {
+            let id = option.get_id().as_str();
+            CLUSTER.contains(&id) || ids.contains(&id)
+        };
+        let hidden: Vec<clap::Arg> =
+            global.iter().filter(is_left_out).map(|option| option.clone().hide(true)).collect();
+        subcommand.args(hidden)
+    })
 }

@@ -16,6 +16,7 @@ pub mod inspect_text;
 pub mod list_text;
 pub mod live;
 pub mod markdown;
+pub mod markdown_text;
 pub mod object_rows;
 pub mod output;
 pub mod preview_text;

@@ -27,6 +27,8 @@ pub struct Line {
     pub state: &'static str,
     /// What it waits for.
     pub message: String,
+    /// When it was created, RFC 3339; empty if nothing says so.
+    pub created: String,
     /// Its `status`.
     pub status: Value,
 }
@@ -58,7 +60,9 @@ impl Tree<'_> {
     fn add(&mut self, object: &Value, owner: &'static str, depth: usize) {
         let (state, message) = if self.server { state(object) } else { ("", String::new()) };
         let status = object.get("status").cloned().unwrap_or(Value::Null);
-        self.lines.push(Line { depth, object: ObjectRef::of(object), owner, state, message, status });
+        let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default();
+        let created = created.to_owned();
+        self.lines.push(Line { depth, object: ObjectRef::of(object), owner, state, message, created, status });
         if depth < LEVELS && !object.uid().is_empty() {
             for child in self.children.get(object.uid()).cloned().into_iter().flatten() {
                 self.add(child, "cluster", depth + 1);

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::screen::ProgressNotes;
+use crate::environment::wall_clock;
 use crate::report::inspect_text;
 use crate::run::inspect::{Inspect, InspectedApp};
 
@@ -37,6 +38,6 @@ pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<
     Ok(if global.wants_json() {
         inspect_text::json(&observed, &lines)
     } else {
-        inspect_text::table(&observed, &lines, status, server)
+        inspect_text::table(&observed, &lines, status, server, wall_clock())
     })
 }

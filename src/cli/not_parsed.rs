@@ -33,7 +33,7 @@ pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: cl
         command.try_get_matches_from(&escaped).err().unwrap_or(error)
     };
     let _ = error.print();
-    if let Some(hint) = meant_elsewhere(&arguments) {
+    if let Some(hint) = meant_elsewhere(&arguments).or_else(|| path_for_format(&arguments)) {
         let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());
         Output::standard().progress(&error_text::hints_text(&[hint.to_owned()], theme));
     }
@@ -58,8 +58,24 @@ fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
         .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
 }
 
+/// Hint for a path after `-o` in a command on releases: there, too, it is a format.
+fn path_for_format(arguments: &[String]) -> Option<&'static str> {
+    let is_short = |argument: &String| argument.starts_with("-o");
+    (is_on_releases(arguments) && arguments.iter().any(is_short))
+        .then_some("-o is a format in every command; the path to write to is named by --output")
+}
+
+/// Whether the command compares releases: its `--output` is a path, and it sends no events.
+fn is_on_releases(arguments: &[String]) -> bool {
+    const COMMANDS: [&str; 3] = ["upgrade", "simulate-upgrade", "diff-crds"];
+    arguments.iter().any(|argument| COMMANDS.contains(&argument.as_str()))
+}
+
 /// Whether arguments that cannot be parsed still request events.
 fn wants_events(arguments: &[String]) -> bool {
+    if is_on_releases(arguments) {
+        return false;
+    }
     let has_events = ["apply", "deploy", "delete", "diff"];
     let json = |(index, argument): (usize, &String)| match argument.as_str() {
         "-o" | "--output" => arguments.get(index + 1).is_some_and(|value| value == "json"),

@@ -6,7 +6,11 @@ use pushback_preflight::rule::{Rule, RuleMeta};
 use serde_json::{Map, Value, json};
 
 use super::arguments::{GlobalArgs, OutputFormat};
+use super::screen;
+use crate::report::live::options::WIDTH;
+use crate::report::markdown_text::markdown_text;
 use crate::report::table::Table;
+use crate::report::words::hang;
 
 /// List the preflight rules, or explain one.
 #[derive(Debug, Args)]
@@ -26,6 +30,8 @@ pub struct RulesArgs {
 /// # Errors
 /// No such rule.
 pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String> {
+    let width = screen::data_columns();
+    let columns = usize::from(width.unwrap_or(WIDTH));
     if let Some(name) = &arguments.name {
         let rule = registry::find(name)?;
         let explanation = pushback_preflight::reference::rule_markdown(rule);
@@ -35,7 +41,7 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
                 "unasked": unasked(rule), "explanation": explanation});
             return Ok(serde_json::to_string_pretty(&rule)? + "\n");
         }
-        return Ok(explanation);
+        return Ok(markdown_text(&explanation, screen::data_theme(global), columns));
     }
     if global.output_format() == Some(OutputFormat::Json) {
         let entry = |rule: &&'static dyn Rule| {
@@ -50,7 +56,8 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
         table.row(&[meta.name, if meta.default { "on" } else { "off" }, meta.summary]);
     }
     let unasked = pushback_preflight::reference::unasked_lines();
-    Ok(unasked.into_iter().fold(table.text() + "\n", |text, line| text + &line + "\n"))
+    let table = table.text_within(width.map(usize::from)) + "\n";
+    Ok(unasked.into_iter().fold(table, |text, line| text + &hang(&line, width.unwrap_or(u16::MAX))))
 }
 
 /// The settings with another default where nobody asks for the rule.

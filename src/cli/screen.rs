@@ -112,6 +112,16 @@ fn start_as(
     Ok(Run::start(events, Box::new(Screen { reporter, format, yes: global.yes, document })))
 }
 
+/// Columns of the terminal that standard output is, for commands without a run; none if it is no terminal.
+pub fn data_columns() -> Option<u16> {
+    io::stdout().is_terminal().then(columns)
+}
+
+/// Colours and glyphs of standard output, for commands without a run.
+pub fn data_theme(global: &GlobalArgs) -> Theme {
+    theme(global, io::stdout().is_terminal())
+}
+
 /// Columns of the terminal, whichever stream leads to it.
 fn columns() -> u16 {
     let size = console::Term::stdout().size_checked().or_else(|| console::Term::stderr().size_checked());

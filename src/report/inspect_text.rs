@@ -1,22 +1,25 @@
 //! An app's objects: a tree for people, JSON for programs.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::app::record::Observed;
 use crate::apply::tree::Line;
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::table::Table;
+use crate::report::words::age;
 
-/// A table for people. `server`: whether controllers reconcile the objects.
+/// A table for people. `server`: whether controllers reconcile the objects; `now`: what ages are counted to.
 #[must_use]
-pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: bool) -> String {
-    let mut table = Table::new(&["NAMESPACE", "NAME", "KIND", "OWNER", "STATE", "MESSAGE"]);
+pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: bool, now: Timestamp) -> String {
+    let mut table = Table::new(&["NAMESPACE", "NAME", "KIND", "OWNER", "STATE", "AGE", "MESSAGE"]);
     for line in lines {
         let namespace = if line.object.namespace.is_empty() { "(cluster)" } else { &line.object.namespace };
         let indent = if line.depth == 0 { String::new() } else { format!("{}L ", "  ".repeat(line.depth - 1)) };
         let name = format!("{indent}{}", line.object.name);
         let state = if server { line.state } else { "-" };
-        table.row(&[namespace, &name, &line.object.kind, line.owner, state, &line.message]);
+        let age = line.created.parse().map(|created| age(created, now)).unwrap_or_default();
+        table.row(&[namespace, &name, &line.object.kind, line.owner, state, &age, &line.message]);
     }
     let mut text = format!("App {} in namespace {}\n", observed.app.name, observed.app.namespace);
     if let Some(lock) = observed.record.as_ref().and_then(|record| record.lock.as_ref()) {
@@ -40,10 +43,14 @@ pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: boo
 #[must_use]
 pub fn json(observed: &Observed, lines: &[Line]) -> String {
     let object = |line: &Line| {
-        json!({
+        let mut entry = json!({
             "object": line.object, "depth": line.depth, "owner": line.owner, "state": line.state,
             "message": line.message,
-        })
+        });
+        if !line.created.is_empty() {
+            entry["creationTimestamp"] = line.created.as_str().into();
+        }
+        entry
     };
     let objects: Vec<Value> = lines.iter().map(object).collect();
     let report = json!({

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use console::measure_text_width;
+use jiff::Timestamp;
 use pushback_preflight::{ObjectRef, Operation};
 
 use crate::event::{ChangeOutcome, Counts, Millis};
@@ -21,6 +22,32 @@ pub fn took(elapsed: Millis) -> String {
         format!("{}m {}s", seconds / 60, seconds % 60)
     } else {
         format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60)
+    }
+}
+
+/// How long ago something was created, as kubectl prints it: `45s`, `5m30s`, `3h`, `2d4h`, `3y`.
+#[must_use]
+pub fn age(created: Timestamp, now: Timestamp) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    const YEAR: i64 = 365 * DAY;
+    // Clocks differ by a second or two: what was created just now is not in the future.
+    let seconds = (now.as_second() - created.as_second()).max(0);
+    let with_rest = |unit: i64, name: &str, smaller: i64, smaller_name: &str| match seconds % unit / smaller {
+        0 => format!("{}{name}", seconds / unit),
+        rest => format!("{}{name}{rest}{smaller_name}", seconds / unit),
+    };
+    match seconds {
+        ..120 => format!("{seconds}s"),
+        120..600 => with_rest(MINUTE, "m", 1, "s"),
+        600..10_800 => format!("{}m", seconds / MINUTE),
+        10_800..28_800 => with_rest(HOUR, "h", MINUTE, "m"),
+        28_800..172_800 => format!("{}h", seconds / HOUR),
+        172_800..691_200 => with_rest(DAY, "d", HOUR, "h"),
+        691_200..63_072_000 => format!("{}d", seconds / DAY),
+        63_072_000..252_288_000 => with_rest(YEAR, "y", DAY, "d"),
+        _ => format!("{}y", seconds / YEAR),
     }
 }
 
@@ -155,7 +182,13 @@ pub fn shorten(text: &str, limit: usize, ellipsis: &str) -> String {
 /// one.
 #[must_use]
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(20);
+    wrap_within(text, width.max(20))
+}
+
+/// [`wrap`] into a column, however narrow it is.
+#[must_use]
+pub fn wrap_within(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
     let mut lines = vec![String::new()];
     let mut used = 0;
     for (place, word) in text.split(' ').enumerate() {
@@ -273,6 +306,35 @@ mod tests {
         }
         assert_eq!(stopwatch(Duration::from_secs(48)), "0:48");
         assert_eq!(stopwatch(Duration::from_secs(3607)), "1:00:07");
+    }
+
+    #[test]
+    fn ages_are_those_that_kubectl_prints() {
+        const DAY: i64 = 86_400;
+        let cases = [
+            (-3, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (330, "5m30s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (11_100, "3h5m"),
+            (28_800, "8h"),
+            (2 * DAY - 1, "47h"),
+            (2 * DAY, "2d"),
+            (3 * DAY + 3600, "3d1h"),
+            (8 * DAY, "8d"),
+            (729 * DAY, "729d"),
+            (731 * DAY, "2y1d"),
+            (8 * 365 * DAY, "8y"),
+        ];
+        let created = Timestamp::from_second(1_700_000_000).expect("a time");
+        for (seconds, expected) in cases {
+            let now = Timestamp::from_second(1_700_000_000 + seconds).expect("a time");
+            assert_eq!(age(created, now), expected, "{seconds} s");
+        }
     }
 
     #[test]

@@ -10,6 +10,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: help_names_every_command_and_groups_the_flags,
         Nothing: every_shell_gets_a_completion_script,
+        Nothing: help_is_a_command_too,
+        Nothing: the_short_flag_for_output_is_a_format_everywhere,
+        Nothing: commands_that_need_no_cluster_offer_none,
         Nothing: rules_are_listed_and_explained_and_slips_are_answered,
         Nothing: the_version_is_the_same_by_both_ways,
         Nothing: a_reader_that_goes_away_does_not_end_a_run,
@@ -25,7 +28,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-const COMMANDS: [&str; 9] = ["apply", "delete", "diff", "check", "inspect", "list", "rules", "version", "completion"];
+const COMMANDS: [&str; 10] =
+    ["apply", "delete", "diff", "check", "inspect", "list", "rules", "version", "completion", "help"];
 
 fn help(arguments: &[&str]) -> String {
     Pushback::new().run(arguments).expect(0).stdout
@@ -85,6 +89,59 @@ fn every_shell_gets_a_completion_script() {
 
     For more information, try '--help'.
     ");
+}
+
+fn help_is_a_command_too() {
+    for words in [&[][..], &["apply"], &["upgrade", "diff"], &["ls"], &["simulate-upgrade"]] {
+        assert_eq!(help(&[&["help"], words].concat()), help(&[words, &["--help"]].concat()), "{words:?}");
+    }
+    let slip = Pushback::new().run(&["help", "aply"]).expect(1);
+    assert!(
+        slip.stderr.contains("unrecognized subcommand 'aply'") && slip.stderr.contains("'apply'"),
+        "{}",
+        slip.stderr
+    );
+}
+
+/// Every `-o` of every command, also of those whose `--output` is a path.
+fn the_short_flag_for_output_is_a_format_everywhere() {
+    fn check(command: &clap::Command, words: &str, count: &mut usize) {
+        for argument in command.get_arguments().filter(|argument| argument.get_short() == Some('o')) {
+            *count += 1;
+            let values: Vec<String> =
+                argument.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            assert!(values.contains(&"json".to_owned()), "{words}: -o is {argument}, one of {values:?}");
+        }
+        for subcommand in command.get_subcommands() {
+            check(subcommand, &format!("{words} {}", subcommand.get_name()), count);
+        }
+    }
+    let mut command = pushback::cli::command();
+    command.build();
+    let mut count = 0;
+    check(&command, "pushback", &mut count);
+    assert!(count > 25, "{count}");
+
+    let pushback = Pushback::new();
+    let path = ["upgrade", "diff", "--from", "a", "--to", "b", "-o", "diff.json"];
+    let ran = pushback.run(&path).expect(1);
+    assert!(ran.stderr.contains("hint: -o is a format in every command; the path to write to is named by --output"));
+    assert_eq!(ran.stdout, "", "a command on releases sends no events");
+    pushback.write("a/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+    let json = pushback.run(&["upgrade", "diff", "--from", "a", "--to", "a", "-o", "json"]).expect(0).stdout;
+    assert!(json.starts_with('{'), "{json}");
+}
+
+fn commands_that_need_no_cluster_offer_none() {
+    for command in ["completion", "help", "rules", "version"] {
+        let page = help(&[command, "--help"]);
+        for flag in ["--cluster", "--kubeconfig", "--as", "--request-timeout", "--yes"] {
+            assert!(!page.contains(&format!("{flag} ")) && !page.contains(&format!("{flag}\n")), "{command}: {page}");
+        }
+    }
+    // A script may put the same flags before every command.
+    Pushback::new().run(&["--cluster", "dir:live", "version"]).expect(0);
+    Pushback::new().run(&["version", "--cluster", "dir:live", "-o", "json"]).expect(0);
 }
 
 fn rules_are_listed_and_explained_and_slips_are_answered() {

@@ -181,7 +181,7 @@ Written from the definitions of the command line: `pushback COMMAND --help` says
     for leaf in leaves(&whole, &[], true) {
         let _ = writeln!(page, "| `{}` | {} |", leaf.title(), cell(&about(&leaf.command)));
     }
-    page += "\n## Global options\n\nEvery command takes them.\n";
+    page += "\n## Global options\n\nEvery command takes them; its help leaves out those that mean nothing to it.\n";
     page += &tables(whole.get_arguments().filter(|argument| argument.is_global_set()));
     for leaf in &commands {
         let aliases: Vec<&str> = leaf.command.get_visible_aliases().collect();

@@ -301,12 +301,12 @@ fn list_and_inspect_know_the_apps_of_a_folder() {
     let inspect = pushback.run(&["inspect", "-a", "shop", "--cluster", "dir:live"]).expect(0);
     insta::assert_snapshot!(inspect.stdout, @"
     App shop in namespace default
-    NAMESPACE  NAME          KIND        OWNER  STATE  MESSAGE
-    shop       web-settings  ConfigMap   app    -      -
-    (cluster)  shop          Namespace   app    -      -
-    shop       web-database  Secret      app    -      -
-    shop       web           Service     app    -      -
-    shop       web           Deployment  app    -      -
+    NAMESPACE  NAME          KIND        OWNER  STATE  AGE  MESSAGE
+    shop       web-settings  ConfigMap   app    -      -    -
+    (cluster)  shop          Namespace   app    -      -    -
+    shop       web-database  Secret      app    -      -    -
+    shop       web           Service     app    -      -    -
+    shop       web           Deployment  app    -      -    -
     ");
     let absent = pushback.run(&["inspect", "-a", "shopp", "--cluster", "dir:live"]).expect(1);
     assert_eq!(

@@ -27,6 +27,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: patching_prunes_nothing,
         ApiServer: an_empty_input_is_refused,
         ApiServer: deleting_an_app_that_does_not_exist_is_no_error,
+        ApiServer: an_inspected_object_tells_its_age,
         ApiServer: a_misspelt_app_is_answered_with_the_apps_that_are_there,
     ]
 }
@@ -54,6 +55,18 @@ fn what_is_gone_from_the_input_is_deleted() {
     assert_eq!(app.inspected(), ["ConfigMap a"]);
     app.delete(&[]).expect(0);
     assert!(!app.has("a") && !app.has("shop"));
+}
+
+fn an_inspected_object_tells_its_age() {
+    let app = app("age");
+    app.apply(&config_map("a", "1"), &[]).expect(0);
+    let live = api().get(&config_map_path(&app.namespace, "a")).ok();
+    let shown = app.run("inspect", &[]).expect(0).json();
+    assert_eq!(shown["objects"][0]["creationTimestamp"], live["metadata"]["creationTimestamp"]);
+    let table = app.pushback.run(&["inspect", "-a", "shop", "-n", &app.namespace]).expect(0).stdout;
+    let cells: Vec<&str> = table.lines().last().unwrap_or_default().split_whitespace().collect();
+    let seconds = cells[5].strip_suffix('s').and_then(|number| number.parse::<u64>().ok());
+    assert!(seconds.is_some() && table.contains(" AGE "), "{table}");
 }
 
 fn the_namespace_of_the_record_is_not_pruned() {

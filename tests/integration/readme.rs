@@ -75,9 +75,13 @@ impl Tour {
         shell.args(["-c", &format!("(exit {}); {command}", self.code)]).current_dir(&self.directory);
         shell.env_clear().env("PATH", std::env::join_paths(folders).expect("a path"));
         shell.env("HOME", self.directory.path()).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
-        for role in ["AUTHOR", "COMMITTER"] {
-            shell.env(format!("GIT_{role}_NAME"), "you").env(format!("GIT_{role}_EMAIL"), "you@example.com");
-        }
+        // A machine where git knows nobody: neither a configuration nor a host name to guess from.
+        shell.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        shell.envs([
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "user.useConfigOnly"),
+            ("GIT_CONFIG_VALUE_0", "true"),
+        ]);
         let shown = run_at_terminal(shell, COLUMNS);
         self.code = shown.code;
         shown.screen

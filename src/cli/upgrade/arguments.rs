@@ -128,10 +128,10 @@ impl MatchingArgs {
 #[command(next_help_heading = "Report")]
 pub struct ShownArgs {
     /// Format of what is printed [default: what the ending of --output says (.json, .yaml, .md, .html), else table]
-    #[arg(long, value_name = "FORMAT", value_parser = report_format())]
+    #[arg(long, short = 'o', value_name = "FORMAT", value_parser = report_format())]
     pub format: Option<&'static Format>,
     /// Write it to this file instead of standard output
-    #[arg(long, short = 'o', value_name = "PATH", value_parser = PathBufValueParser::new().map(Output::Path))]
+    #[arg(long, value_name = "PATH", value_parser = PathBufValueParser::new().map(Output::Path))]
     pub output: Option<Output>,
 }
 

@@ -56,7 +56,7 @@ pub struct DeriveArgs {
     #[arg(long, hide_short_help = true)]
     follow_links: bool,
     /// Write it to this file instead of standard output
-    #[arg(long, short = 'o', value_name = "PATH", value_parser = PathBufValueParser::new().map(Output::Path))]
+    #[arg(long, value_name = "PATH", value_parser = PathBufValueParser::new().map(Output::Path))]
     output: Option<Output>,
 }
 

@@ -45,7 +45,7 @@ pub struct SimulateArgs {
     #[command(flatten)]
     definitions: DefinitionsArgs,
     /// Folder for the suite: written as a whole or not at all; one that holds other files than a suite is refused
-    #[arg(long, short = 'o', value_name = "DIR", required_unless_present_any = ["dry_run", "execute", "recover"],
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["dry_run", "execute", "recover"],
           value_parser = PathBufValueParser::new().map(Output::Path))]
     output: Option<Output>,
     /// Write nothing, and print all files instead; with --format, the summary
@@ -62,7 +62,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "TOOL")]
     export: Vec<ExportTool>,
     /// Format of the summary; json and yaml are the manifest of the suite [default: table]
-    #[arg(long, value_name = "FORMAT", value_parser = report_format())]
+    #[arg(long, short = 'o', value_name = "FORMAT", value_parser = report_format())]
     format: Option<&'static Format>,
     /// Run the experiments too, as `pushback upgrade run` does; with --dry-run, say what would be injected. --format is
     /// then that of the run's report
