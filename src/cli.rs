@@ -8,6 +8,7 @@ pub mod delete;
 pub mod diff;
 pub mod help;
 pub mod inspect;
+pub mod kapp;
 pub mod list;
 mod not_parsed;
 pub mod reports;
@@ -22,6 +23,7 @@ use std::ffi::OsString;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::environment::Voice;
 use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 pub use arguments::GlobalArgs;
@@ -98,11 +100,15 @@ impl Command {
 
 /// Parses the command line and runs it.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main(voice: Voice) -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    let cli = match parsed(&arguments) {
+    let read = match voice {
+        Voice::Pushback => parsed(&arguments).map_err(|error| (error, command())),
+        Voice::Kapp => kapp::parse(&arguments).map_err(|error| (error, kapp::tree())),
+    };
+    let cli = match read {
         Ok(cli) => cli,
-        Err(error) => return not_parsed::not_parsed(error, &arguments, command()),
+        Err((error, tree)) => return not_parsed::not_parsed(error, &arguments, tree, voice),
     };
     let Cli { global, command } = cli;
     if let Err(error) = command.require_output(&global) {

@@ -30,6 +30,11 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// Description for people: `dir:./live`, or the context and server of a kubeconfig.
     fn description(&self) -> String;
 
+    /// Address of the API server, without credentials; `None` on a directory.
+    fn server(&self) -> Option<String> {
+        None
+    }
+
     /// What it can and cannot do.
     fn capabilities(&self) -> Capabilities;
 

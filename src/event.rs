@@ -1,6 +1,8 @@
 //! The events that the engine emits: the only contract between it and the renderers.
 //! Their JSON form, one object per line, is stable.
 
+mod details;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
+pub use details::{EndCause, Owned, Target, Whole};
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -137,6 +140,9 @@ pub enum Event {
         cluster: String,
         /// Id of the run.
         run: String,
+        /// The server and its nodes, where they are asked for.
+        #[serde(skip)]
+        target: Option<Target>,
     },
     /// The change set is known.
     #[serde(rename = "plan")]
@@ -145,6 +151,10 @@ pub enum Event {
         counts: Counts,
         /// Every change except noops.
         changes: Vec<PlannedLine>,
+        /// Objects that the run does not write, where they are asked for: what is waited for all the same, and what
+        /// goes with an object that is deleted.
+        #[serde(skip)]
+        others: Vec<PlannedLine>,
         /// Time since the start.
         elapsed: Millis,
     },
@@ -189,6 +199,15 @@ pub enum Event {
         message: String,
         /// Duration of the write.
         elapsed: Millis,
+    },
+    /// An object is done: written, and ready or gone where that is waited for. Not part of the JSON form, where
+    /// `change.done` and `wait.done` tell it.
+    #[serde(skip)]
+    Completed {
+        /// Object.
+        object: ObjectRef,
+        /// The operation.
+        operation: Operation,
     },
     /// The state of an awaited object; sent when it changes.
     #[serde(rename = "wait.progress")]
@@ -275,11 +294,22 @@ pub enum Event {
         /// Objects that are not written or not ready, with the reason.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unfinished: Vec<UnfinishedLine>,
+        /// Why it ended without success, where somebody words it in another way.
+        #[serde(skip)]
+        cause: Option<Box<EndCause>>,
         /// Requests sent to the cluster; 0 if it does not count them.
         requests: u64,
         /// Time since the start.
         elapsed: Millis,
     },
+}
+
+impl Event {
+    /// Whether the event is part of the JSON form.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        !matches!(self, Self::Completed { .. })
+    }
 }
 
 /// A duration in whole milliseconds.
@@ -378,6 +408,9 @@ pub struct PlannedLine {
     /// Remarks: `not verified by the server: …`, `takes over spec.replicas from kubectl-scale`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The state before the change and after it, where it is asked for.
+    #[serde(skip)]
+    pub whole: Option<Box<Whole>>,
 }
 
 /// One field's change.

@@ -1,4 +1,6 @@
-//! Every exit code. No other module defines one.
+//! Every exit code, and what becomes of each in kapp's voice. No other module defines one.
+
+use crate::environment::Voice;
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,8 +43,19 @@ impl ExitCode {
     }
 }
 
-impl From<ExitCode> for std::process::ExitCode {
-    fn from(code: ExitCode) -> Self {
-        Self::from(code.code())
+impl ExitCode {
+    /// What the process returns. kapp knows success, failure, and the codes of its two exit-status flags; a signal ends
+    /// it, which shells report as here.
+    #[must_use]
+    pub fn process_code(self, voice: Voice) -> std::process::ExitCode {
+        let code = match (voice, self) {
+            (Voice::Pushback, code)
+            | (
+                Voice::Kapp,
+                code @ (Self::Success | Self::NoChanges | Self::Changes | Self::Interrupted | Self::Terminated),
+            ) => code.code(),
+            (Voice::Kapp, _) => Self::Usage.code(),
+        };
+        code.into()
     }
 }

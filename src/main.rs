@@ -2,8 +2,11 @@
 
 use std::process::ExitCode;
 
+use pushback::environment::Voice;
+
 fn main() -> ExitCode {
     pushback::report::defect::tell_of_panics();
-    let ended = std::panic::catch_unwind(pushback::cli::main);
-    ended.unwrap_or(pushback::exit::ExitCode::Defect).into()
+    let voice = Voice::of_process();
+    let ended = std::panic::catch_unwind(|| pushback::cli::main(voice));
+    ended.unwrap_or(pushback::exit::ExitCode::Defect).process_code(voice)
 }

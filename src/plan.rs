@@ -43,6 +43,7 @@ use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation};
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
 use crate::cluster::{Address, ClusterError, Kind};
+use crate::event::Owned;
 use crate::manifest::InputError;
 use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
@@ -165,7 +166,7 @@ pub enum PlanError {
     Cluster(#[from] ClusterError),
     /// Objects belong to other apps.
     #[error("{}", .0.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; "))]
-    Ownership(Vec<InputError>),
+    Ownership(Vec<InputError>, Vec<Owned>),
 }
 
 impl Plan {

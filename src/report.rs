@@ -13,6 +13,7 @@ pub mod finding_text;
 pub mod finding_words;
 mod html;
 pub mod inspect_text;
+pub mod kapp;
 pub mod list_text;
 pub mod live;
 pub mod markdown;

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod connect;
 mod conversion_plans;
 pub mod delete;
+pub mod details;
 pub mod error;
 pub mod input;
 pub mod inspect;

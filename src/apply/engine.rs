@@ -120,6 +120,8 @@ pub struct Outcome {
     pub stop: Stop,
     /// The time limit passed before everything was done.
     pub late: bool,
+    /// The time limit.
+    pub limit: Duration,
     /// The lock was lost.
     pub lock_lost: bool,
     /// The first write found an object that has changed since planning: plan again.
@@ -339,6 +341,7 @@ impl<'a> Engine<'a> {
         self.nodes[node].object = done.object;
         if is_going && !(planned.wait && self.options.wait && self.server) {
             self.nodes[node].progress = Progress::Going;
+            self.tell_completed(node);
             return self.release(node);
         }
         self.wait_for(node, generation);
@@ -418,6 +421,7 @@ impl<'a> Engine<'a> {
             unfinished,
             stop,
             late: self.stopped.contains(&Cause::Late),
+            limit: self.options.wait_timeout,
             lock_lost: self.stopped.contains(&Cause::LockLost),
             plan_again: self.stopped.contains(&Cause::PlanAgain),
             refused: self.refused,

@@ -71,7 +71,10 @@ impl Tree<'_> {
     }
 }
 
-fn state(object: &Value) -> (&'static str, String) {
+/// Readiness of an object that nothing else is known about: `ok`, `ongoing`, `failed` or `deleting`, and what it waits
+/// for.
+#[must_use]
+pub fn state(object: &Value) -> (&'static str, String) {
     if object.is_terminating() {
         return ("deleting", readiness::deletion_blockers(object));
     }

@@ -10,6 +10,7 @@ use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 
+use super::kapp;
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::app::history;
 use crate::app::lease::LockOptions;
@@ -73,6 +74,9 @@ pub struct GlobalArgs {
     /// Cut nothing, and log what is sent (-vv: more, -vvv: everything but bodies)
     #[arg(long, short = 'v', global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// kapp's flags, in kapp's voice.
+    #[arg(skip)]
+    pub kapp: Option<kapp::Settings>,
 }
 
 impl GlobalArgs {
@@ -369,6 +373,7 @@ impl PreflightArgs {
         document: &HeldDocument,
     ) -> Result<PreflightOptions, CommandError> {
         Ok(PreflightOptions {
+            only_listed: false,
             rules: self.preflight,
             waive: self.waive,
             manifests_may_loosen: self.policy_from == PolicyFrom::Manifests,

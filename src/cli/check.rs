@@ -55,6 +55,7 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
             app: app.resolve(global)?,
             cluster: global.cluster()?,
             preflight: preflight.resolve(standard_output, &document)?,
+            details: global.details(),
         };
         Compare { options, input, plan, as_text: false }.check(run).await
     })

@@ -8,7 +8,7 @@ use super::screen;
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;
-use crate::run::options::{Command, RunOptions};
+use crate::run::options::{Command, PreflightOptions, RunOptions};
 
 /// Delete an app with everything that it owns.
 #[derive(Debug, Args)]
@@ -44,7 +44,11 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             command: Command::Delete,
             cluster: global.cluster()?,
             app: app.resolve(),
-            preflight: preflight.resolve(global.standard_output(), &document)?,
+            preflight: PreflightOptions {
+                only_listed: global.kapp.is_some(),
+                ..preflight.resolve(global.standard_output(), &document)?
+            },
+            details: global.details(),
         };
         Delete { options, config, write: write.resolve() }.run(run).await
     })

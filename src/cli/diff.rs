@@ -7,7 +7,7 @@ use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
 use crate::run::compare::Compare;
-use crate::run::options::{Command, RunOptions};
+use crate::run::options::{Command, PreflightOptions, RunOptions};
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -50,7 +50,11 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
             command: Command::Diff,
             app: app.resolve(global)?,
             cluster: global.cluster()?,
-            preflight: preflight.resolve(global.standard_output(), &document)?,
+            preflight: PreflightOptions {
+                only_listed: global.kapp.is_some(),
+                ..preflight.resolve(global.standard_output(), &document)?
+            },
+            details: global.details(),
         };
         Compare { options, input, plan, as_text: diff.diff_changes }.diff(run, is_judged, diff.diff_exit_status).await
     })

@@ -4,6 +4,7 @@ use clap::Args;
 use std::ffi::OsString;
 
 use super::not_parsed::not_parsed;
+use crate::environment::Voice;
 use crate::exit::ExitCode;
 
 /// Print the help of a command.
@@ -25,7 +26,7 @@ pub fn run(arguments: &HelpArgs, command: &clap::Command) -> ExitCode {
     let words = std::iter::once("pushback").chain(arguments.command.iter().map(String::as_str)).chain(["--help"]);
     let line: Vec<OsString> = words.map(OsString::from).collect();
     match command.clone().try_get_matches_from(&line) {
-        Err(answer) => not_parsed(answer, &line, command.clone()),
+        Err(answer) => not_parsed(answer, &line, command.clone(), Voice::Pushback),
         // --help always ends the parsing.
         Ok(_) => ExitCode::Success,
     }

@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use super::kapp;
+use crate::environment::Voice;
 use crate::exit::ExitCode;
 use crate::manifest::shown_input;
-use crate::report::escape::{terminal_safe, without_commands};
+use crate::report::escape::{terminal_safe, terminal_safe_lines, without_commands};
 use crate::report::live::reporter::renderer;
 use crate::report::output::Output;
 use crate::report::{ColorChoice, Format, RenderOptions, Theme, error_text, system_clock};
@@ -15,7 +17,7 @@ use crate::run::error::CommandError;
 use crate::run::outcome::End;
 
 /// Prints the parser's output: help, or an error. A program that reads events gets a final one.
-pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: clap::Command) -> ExitCode {
+pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: clap::Command, voice: Voice) -> ExitCode {
     if !error.use_stderr() {
         // If the message cannot be written, nobody can be told.
         let _ = error.print();
@@ -32,6 +34,11 @@ pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: cl
     } else {
         command.try_get_matches_from(&escaped).err().unwrap_or(error)
     };
+    if voice == Voice::Kapp {
+        let text = format!("kapp: Error: {}\n", kapp::misread(&error));
+        Output::standard().progress(&terminal_safe_lines(&text));
+        return ExitCode::Usage;
+    }
     let _ = error.print();
     if let Some(hint) = meant_elsewhere(&arguments).or_else(|| path_for_format(&arguments)) {
         let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());

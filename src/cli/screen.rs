@@ -10,6 +10,7 @@ use crate::environment::reason;
 use crate::event::Events;
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
+use crate::report::kapp;
 use crate::report::live::options::WIDTH;
 use crate::report::live::prompt;
 use crate::report::output::Output;
@@ -39,6 +40,12 @@ impl Terminal for Screen {
         let asked = || self.format != Format::Json && io::stdin().is_terminal() && io::stderr().is_terminal();
         if self.yes {
             Consent::Given
+        } else if self.format == Format::Kapp {
+            Consent::Ask(|_| {
+                let input = io::stdin();
+                let shows_answers = input.is_terminal();
+                kapp::prompt::confirm(&mut input.lock(), &mut io::stdout(), shows_answers)
+            })
         } else if asked() {
             Consent::Ask(|question| prompt::confirm(question, &mut io::stdin().lock(), &mut io::stderr()))
         } else {
@@ -47,7 +54,10 @@ impl Terminal for Screen {
     }
 
     fn leave_question(&self) {
-        prompt::leave(&mut io::stderr());
+        // In kapp's voice a blank line is part of the error.
+        if self.format != Format::Kapp {
+            prompt::leave(&mut io::stderr());
+        }
     }
 
     fn finish(self: Box<Self>) -> Result<(), ExitCode> {
@@ -106,6 +116,7 @@ fn start_as(
         diff,
         size: None,
         data_columns: data_is_terminal.then(columns),
+        kapp: global.kapp.as_ref().map(|kapp| kapp.style.clone()).unwrap_or_default(),
     };
     let (events, receiver) = Events::channel();
     let reporter = Reporter::start(format, options, receiver, data, Box::new(io::stderr()), system_clock())?;
@@ -145,6 +156,9 @@ pub async fn complete(
 
 /// The output format: the flag, or the default for the terminal.
 fn format(global: &GlobalArgs) -> Format {
+    if global.kapp.is_some() {
+        return Format::Kapp;
+    }
     let term = std::env::var("TERM").ok();
     let is_terminal = io::stderr().is_terminal();
     match global.output_format() {
@@ -202,6 +216,11 @@ fn not_written(error: &io::Error) -> ExitCode {
 
 /// Prints an error outside a run.
 pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
+    if let Some(kapp) = &global.kapp {
+        let mut ui = kapp.ui();
+        ui.error(&error.message());
+        return ui.finish().map_or_else(|error| not_written(&error), |()| error.code);
+    }
     let mut output = Output::standard();
     output.progress(&error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal())));
     error.code

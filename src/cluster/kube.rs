@@ -52,6 +52,8 @@ use super::{
 #[derive(Debug)]
 pub struct KubeCluster {
     description: String,
+    /// Its address, without credentials.
+    server: String,
     default_namespace: String,
     transport: Transport,
     version: OnceCell<ServerVersion>,
@@ -105,13 +107,25 @@ impl KubeCluster {
         let description = format!("{} ({server})", target.context);
         let default_namespace = target.config.default_namespace.clone();
         let authenticator = Authenticator::open(target.config, target.plugin, options.now, announce).await?;
-        let transport =
-            Transport::new(authenticator, Server { address: server, endpoint }, target.secrets, options, notices);
-        Ok(Self::new(description, default_namespace, transport))
+        let transport = Transport::new(
+            authenticator,
+            Server { address: server.clone(), endpoint },
+            target.secrets,
+            options,
+            notices,
+        );
+        Ok(Self { server, ..Self::new(description, default_namespace, transport) })
     }
 
     fn new(description: String, default_namespace: String, transport: Transport) -> Self {
-        Self { description, default_namespace, transport, version: OnceCell::new(), kinds: Mutex::new(None) }
+        Self {
+            description,
+            server: String::new(),
+            default_namespace,
+            transport,
+            version: OnceCell::new(),
+            kinds: Mutex::new(None),
+        }
     }
 
     /// The namespace of the context, `default` if it names none.
@@ -144,6 +158,10 @@ impl KubeCluster {
 impl Cluster for KubeCluster {
     fn description(&self) -> String {
         self.description.clone()
+    }
+
+    fn server(&self) -> Option<String> {
+        Some(self.server.clone())
     }
 
     fn capabilities(&self) -> Capabilities {

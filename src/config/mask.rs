@@ -32,9 +32,16 @@ pub struct Masker {
 
 /// The numbers assigned to values; keep one for the whole run, so that a value has the same number everywhere.
 /// It holds digests, never values.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MaskNumbers {
     numbers: BTreeMap<[u8; 32], usize>,
+    text: fn(usize) -> String,
+}
+
+impl Default for MaskNumbers {
+    fn default() -> Self {
+        Self::shown_as(|number| format!("(secret #{number})"))
+    }
 }
 
 impl Masker {
@@ -138,6 +145,12 @@ impl Cover {
 }
 
 impl MaskNumbers {
+    /// With another text around the number.
+    #[must_use]
+    pub fn shown_as(text: fn(usize) -> String) -> Self {
+        Self { numbers: BTreeMap::new(), text }
+    }
+
     /// The text shown in place of a value. It omits the length, which reveals much about a PIN or a key.
     pub fn placeholder(&mut self, value: &Value) -> String {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -145,7 +158,7 @@ impl MaskNumbers {
         // The type is included: the string "1" and the number 1 are different values.
         let digest = Sha256::new().chain_update([u8::from(value.is_string())]).chain_update(&text).finalize();
         let number = *self.numbers.entry(digest.into()).or_insert(next);
-        format!("(secret #{number})")
+        (self.text)(number)
     }
 }
 

@@ -27,6 +27,7 @@ use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
 use crate::config::Config;
 use crate::config::mask::Masker;
+use crate::event::Owned;
 use crate::manifest::InputError;
 use crate::storage::carry_over::StorageOptions;
 
@@ -275,7 +276,7 @@ fn protect_record(observed: &Observed, desired: &[Desired]) -> Result<(), PlanEr
             hints: vec!["choose another app name, or another namespace for the record (--app-namespace)".to_owned()],
         })
         .collect();
-    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors, Vec::new())) }
 }
 
 /// Removes objects that no longer exist and are not desired from the inventory: a later object of the same name is not
@@ -509,6 +510,12 @@ async fn check_ownership(
         return Ok(());
     }
     let apps = app_names(cluster, &observed.app.namespace).await;
+    let owned = foreign.iter().filter(|(_, label)| !label.is_empty()).map(|(wanted, label)| Owned {
+        object: wanted.object.clone(),
+        app: apps.get(*label).map(|name| (name.clone(), observed.app.namespace.clone())),
+        label: format!("{APP_LABEL}={label}"),
+    });
+    let owned = owned.collect();
     let errors: Vec<InputError> = foreign
         .into_iter()
         .map(|(wanted, label)| {
@@ -544,7 +551,7 @@ async fn check_ownership(
             }
         })
         .collect();
-    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors, owned)) }
 }
 
 async fn ownership_override(cluster: &dyn Cluster, observed: &Observed, options: &Options) -> OwnershipOverride {

@@ -93,5 +93,5 @@ pub(super) async fn check(
             ],
         });
     }
-    if errors.is_empty() { Ok(None) } else { Err(PlanError::Ownership(errors)) }
+    if errors.is_empty() { Ok(None) } else { Err(PlanError::Ownership(errors, Vec::new())) }
 }

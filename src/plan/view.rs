@@ -64,5 +64,6 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
         fields: diff::field_lines(&planned.fields, &masked),
         text: shown_text,
         notes: planned.notes.clone(),
+        whole: None,
     }
 }

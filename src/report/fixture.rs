@@ -103,6 +103,7 @@ pub(super) fn run_start(command: &str) -> Event {
         namespace: "shop".to_owned(),
         cluster: "kind-prod".to_owned(),
         run: "4f2a".to_owned(),
+        target: None,
     }
 }
 
@@ -114,6 +115,7 @@ pub(super) fn run_end(outcome: RunOutcome, code: ExitCode, error: &str, unfinish
         error: error.to_owned(),
         hints: vec!["do the next thing".to_owned()],
         unfinished,
+        cause: None,
         requests: 214,
         elapsed: Millis(72_000),
     }
@@ -156,6 +158,7 @@ fn planned(object: &ObjectRef, operation: Operation, line: u32, fields: Vec<Fiel
         fields,
         text: String::new(),
         notes: Vec::new(),
+        whole: None,
     }
 }
 
@@ -206,7 +209,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         (0, run_start("apply")),
         (0, warning.clone()),
         (0, warning),
-        (1, Event::Plan { counts, changes, elapsed: Millis(400) }),
+        (1, Event::Plan { counts, changes, others: Vec::new(), elapsed: Millis(400) }),
         (1, Event::Preflight { outcome: Outcome::Passed, rules: vec![rule], elapsed: Millis(300) }),
         (2, change_start(&settings, Operation::Create)),
         (2, change_start(&tls, Operation::Update)),
@@ -261,8 +264,9 @@ pub(super) fn hostile() -> Vec<Event> {
             namespace: evil(),
             cluster: evil(),
             run: evil(),
+            target: None,
         },
-        Event::Plan { counts: Counts::default(), changes: vec![change], elapsed: Millis(1) },
+        Event::Plan { counts: Counts::default(), changes: vec![change], others: Vec::new(), elapsed: Millis(1) },
         Event::Finding {
             finding: Box::new(finding),
             excerpt: Some(Box::new(Excerpt {

@@ -2,6 +2,7 @@
 
 use crate::app::record::AppError;
 use crate::cluster::{ClusterError, ErrorKind};
+use crate::event::EndCause;
 use crate::exit::ExitCode;
 use crate::manifest::InputError;
 use crate::plan::PlanError;
@@ -14,12 +15,14 @@ pub struct CommandError {
     pub code: ExitCode,
     /// The errors; an input may have several.
     pub errors: Vec<InputError>,
+    /// The cause, where somebody words it in another way.
+    pub cause: Option<EndCause>,
 }
 
 impl CommandError {
     fn one(code: ExitCode, message: impl Into<String>, hints: Vec<String>) -> Self {
         let error = InputError { message: message.into(), position: Default::default(), hints };
-        Self { code, errors: vec![error] }
+        Self { code, errors: vec![error], cause: None }
     }
 
     /// An error in arguments, Config or input.
@@ -35,6 +38,12 @@ impl CommandError {
     /// The user sent a signal before anything was written.
     pub fn stopped(code: ExitCode) -> Self {
         Self::one(code, "interrupted before anything was written", Vec::new())
+    }
+
+    /// The same with its cause.
+    #[must_use]
+    pub fn because(self, cause: EndCause) -> Self {
+        Self { cause: Some(cause), ..self }
     }
 
     /// The same with another message.
@@ -89,7 +98,7 @@ impl std::error::Error for CommandError {}
 
 impl From<Vec<InputError>> for CommandError {
     fn from(errors: Vec<InputError>) -> Self {
-        Self { code: ExitCode::Usage, errors }
+        Self { code: ExitCode::Usage, errors, cause: None }
     }
 }
 
@@ -151,7 +160,9 @@ impl From<AppError> for CommandError {
 impl From<PlanError> for CommandError {
     fn from(error: PlanError) -> Self {
         match error {
-            PlanError::Input(errors) | PlanError::Ownership(errors) => Self::from(errors),
+            PlanError::Input(errors) => Self::from(errors),
+            PlanError::Ownership(errors, owned) if owned.is_empty() => Self::from(errors),
+            PlanError::Ownership(errors, owned) => Self::from(errors).because(EndCause::Ownership(owned)),
             PlanError::Cluster(error) => Self::from(error),
         }
     }

@@ -29,6 +29,18 @@ pub struct RunOptions {
     pub app: AppOptions,
     /// Preflight rules and reports.
     pub preflight: PreflightOptions,
+    /// What events carry besides what every renderer needs.
+    pub details: Option<Details>,
+}
+
+/// What events carry for renderers in another tool's words: the server with its nodes, both sides of each change, and
+/// the state of each live object.
+#[derive(Clone, Copy, Debug)]
+pub struct Details {
+    /// Whether secret values are masked in both sides.
+    pub masked: bool,
+    /// Text in place of a masked value, by its number.
+    pub placeholder: fn(usize) -> String,
 }
 
 words! {
@@ -126,6 +138,8 @@ impl Default for PlanOptions {
 pub struct PreflightOptions {
     /// Rules to run; `None`: those of the Config, or the default set.
     pub rules: Option<Vec<String>>,
+    /// Without rules in the flag and in the Config, run none instead of the default set.
+    pub only_listed: bool,
     /// Findings to accept in this run.
     pub waive: Vec<Waiver>,
     /// Whether a Config among the manifests may loosen the checks if there is no policy source.

@@ -9,7 +9,7 @@ use pushback_preflight::{Audience, Finding, ObjectExt, Severity, causes, registr
 use super::error::CommandError;
 use crate::apply::engine::{Outcome, Progress};
 use crate::apply::readiness;
-use crate::event::{Counts, Event, RunOutcome, Unfinished, UnfinishedLine};
+use crate::event::{Counts, EndCause, Event, RunOutcome, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 use crate::stop::Stop;
 
@@ -33,6 +33,8 @@ pub struct End {
     pub unfinished: Vec<UnfinishedLine>,
     /// Findings for which preflight refused; empty if it did not.
     pub refusals: Vec<Finding>,
+    /// The cause, where somebody words it in another way.
+    pub cause: Option<EndCause>,
 }
 
 impl End {
@@ -46,6 +48,7 @@ impl End {
             hints: Vec::new(),
             unfinished: Vec::new(),
             refusals: Vec::new(),
+            cause: None,
         }
     }
 
@@ -57,7 +60,13 @@ impl End {
             ExitCode::Interrupted | ExitCode::Terminated => RunOutcome::Interrupted,
             _ => RunOutcome::Failed,
         };
-        Self { error: error.message(), hints: error.hints(), ..Self::new(error.code, outcome, Counts::default()) }
+        let cause = error.cause.clone();
+        Self {
+            error: error.message(),
+            hints: error.hints(),
+            cause,
+            ..Self::new(error.code, outcome, Counts::default())
+        }
     }
 
     /// The end of a run that preflight refused.
@@ -80,9 +89,11 @@ impl End {
             hints.push(more.to_owned());
         }
         hints.extend(next(report));
+        let refusals: Vec<Finding> = report.findings.iter().filter(refusing).cloned().collect();
         Self {
             hints,
-            refusals: report.findings.iter().filter(refusing).cloned().collect(),
+            cause: Some(EndCause::Refused(refusals.clone())),
+            refusals,
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
         }
     }
@@ -121,6 +132,7 @@ impl End {
             error: self.error,
             hints: self.hints,
             unfinished: self.unfinished,
+            cause: self.cause.map(Box::new),
             requests,
             elapsed: elapsed.into(),
         }
@@ -177,7 +189,8 @@ impl End {
         } else {
             (ExitCode::Success, RunOutcome::Succeeded, String::new(), held_by_finalizers(&outcome))
         };
-        Self { error, hints, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
+        let cause = (code == ExitCode::TimedOut).then(|| EndCause::TimedOut { after: outcome.limit.into() });
+        Self { error, hints, cause, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
     }
 }
 

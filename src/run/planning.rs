@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::conversion_plans;
 use super::error::CommandError;
 use super::look::label_value;
 use super::options::PlanOptions;
 use super::running::Run;
 use super::setup::Setup;
+use super::{conversion_plans, details};
 use crate::app::record::Observed;
 use crate::cluster::Kinds;
 use crate::event::Event;
@@ -40,7 +40,7 @@ pub async fn plan_apply(
     let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
         // An unavailable API group is not an input error.
         let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
-        CommandError { code, errors }
+        CommandError { code, ..CommandError::from(errors) }
     })?;
     wanted.iter_mut().for_each(|wanted| wanted.update_by_default(options.update_strategy));
     let how = plan::Options {
@@ -90,6 +90,7 @@ pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
         });
     }
     let view = plan::View { config: &setup.config, text: as_text };
-    let (counts, changes) = plan::planned_lines(plan, &view);
-    run.events.send(Event::Plan { counts, changes, elapsed: run.elapsed().into() });
+    let (counts, mut changes) = plan::planned_lines(plan, &view);
+    let others = setup.details.map(|wanted| details::add(setup, plan, wanted, &mut changes)).unwrap_or_default();
+    run.events.send(Event::Plan { counts, changes, others, elapsed: run.elapsed().into() });
 }

@@ -138,7 +138,11 @@ impl Configured {
             (None, false) => Some(nothing),
             (None, true) => None,
         };
-        let resolved = policy::resolve(options.rules.as_deref(), side, among.side(), &options.waive);
+        let lists_none = self.among.preflight_rules.is_none()
+            && self.source.as_ref().is_none_or(|source| source.config.preflight_rules.is_none());
+        let none = (options.only_listed && lists_none).then(|| vec!["none".to_owned()]);
+        let rules = options.rules.as_deref().or(none.as_deref());
+        let resolved = policy::resolve(rules, side, among.side(), &options.waive);
         let mut policy = resolved.map_err(|errors| {
             let errors: Vec<InputError> = errors.iter().map(|error| self.placed(error)).collect();
             CommandError::from(errors)

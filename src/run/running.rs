@@ -11,7 +11,7 @@ use super::outcome::End;
 use super::signals::{self, until_stopped};
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::environment::Environment;
-use crate::event::{DiagnosticCode, Event, Events};
+use crate::event::{DiagnosticCode, EndCause, Event, Events};
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;
 use crate::stop::Stop;
@@ -169,13 +169,17 @@ impl Run {
         let asking = tokio::task::spawn_blocking(move || ask(&question));
         let answer = until_stopped(self.stop.clone(), async {
             let failed = |error: String| CommandError::usage(format!("failed to ask: {error}"));
-            asking.await.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(error.to_string()))
+            let answer = asking.await.map_err(|error| failed(error.to_string()))?;
+            answer.map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => failed(error.to_string()).because(EndCause::NoAnswer),
+                _ => failed(error.to_string()),
+            })
         });
         let answer = answer.await;
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) += asked_at.elapsed();
         match answer {
             Ok(true) => Ok(()),
-            Ok(false) => Err(CommandError::usage("stopped: the change was not confirmed")),
+            Ok(false) => Err(CommandError::usage("stopped: the change was not confirmed").because(EndCause::Declined)),
             Err(error) => {
                 self.terminal.leave_question();
                 Err(error)

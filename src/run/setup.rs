@@ -11,9 +11,10 @@ use pushback_preflight::waiver::{Accepted, Waiver};
 use pushback_preflight::{Answer, Need};
 
 use super::connect::{Connection, Namespaces, connect};
+use super::details;
 use super::error::CommandError;
 use super::input;
-use super::options::{AppOptions, CheckReports, Command, RunOptions};
+use super::options::{AppOptions, CheckReports, Command, Details, RunOptions};
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
@@ -53,6 +54,8 @@ pub struct Setup {
     pub reports: Option<Rc<dyn CheckReports>>,
     /// Input files, from which findings quote lines.
     pub sources: Sources,
+    /// What events carry besides what every renderer needs.
+    pub details: Option<Details>,
     /// Number of objects that each waived finding concerned when first judged, by fingerprint.
     accepted: Mutex<Accepted>,
     /// The app as read along with the kinds, until it is first used.
@@ -87,6 +90,10 @@ pub async fn set_up(
         answers.insert(Need::ConversionPlans, Answer::ConversionPlans { plans });
     }
     let Policy { selection, waivers } = policy;
+    let target = match options.details {
+        Some(_) => details::target(&*connected.cluster).await,
+        None => None,
+    };
     run.events.send(Event::RunStart {
         command: command.as_str().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -94,6 +101,7 @@ pub async fn set_up(
         namespace: name.namespace.clone(),
         cluster: connected.cluster.description(),
         run: run.id.clone(),
+        target,
     });
     for (group, reason) in kinds.broken() {
         run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
@@ -112,6 +120,7 @@ pub async fn set_up(
         waivers,
         reports: preflight.reports.clone(),
         sources,
+        details: options.details,
         accepted: Mutex::default(),
         seen: Mutex::new(seen),
     })

@@ -27,6 +27,7 @@ mod hostile;
 mod hostile_definitions;
 mod judged;
 mod kapp;
+mod kapp_voice;
 mod kill_points;
 mod live_objects;
 mod locking;
@@ -103,6 +104,7 @@ fn all_tests() -> Vec<TestCase> {
         hostile_definitions::tests(),
         judged::tests(),
         kapp::tests(),
+        kapp_voice::tests(),
         kill_points::tests(),
         live_objects::tests(),
         locking::tests(),

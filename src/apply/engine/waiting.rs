@@ -202,7 +202,13 @@ impl<'a> Engine<'a> {
             self.done.gone();
         }
         self.nodes[node].progress = Progress::Done;
+        self.tell_completed(node);
         self.release(node);
+    }
+
+    pub(super) fn tell_completed(&self, node: usize) {
+        let change = &self.plan.objects[node].change;
+        self.events.send(Event::Completed { object: change.object.clone(), operation: change.operation });
     }
 
     /// Releases the dependents of an object.

@@ -82,6 +82,7 @@ impl UpgradeStepArgs {
                     manifests_may_loosen: environment.policy_from == PolicyFrom::Manifests,
                     ..PreflightOptions::default()
                 },
+                details: None,
             },
             input: InputOptions {
                 files: self.file,

@@ -19,7 +19,7 @@ pub(crate) const REASON_ROWS: usize = 3;
 /// The final block for [`Event::RunEnd`]; empty for other events, and if there is nothing to add to the plan.
 #[must_use]
 pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> String {
-    let Event::RunEnd { outcome, exit_code, done, error, hints, unfinished, requests, elapsed } = event else {
+    let Event::RunEnd { outcome, exit_code, done, error, hints, unfinished, requests, elapsed, .. } = event else {
         return String::new();
     };
     let theme = options.theme;

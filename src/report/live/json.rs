@@ -39,6 +39,9 @@ impl JsonRenderer {
 
 impl Renderer for JsonRenderer {
     fn event(&mut self, event: &Event, now: Moment) {
+        if !event.is_public() {
+            return;
+        }
         self.sequence += 1;
         let line = Line { schema_version: SCHEMA_VERSION, seq: self.sequence, time: format!("{:.3}", now.wall), event };
         // Events are plain data with string keys: serialisation cannot fail.

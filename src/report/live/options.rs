@@ -1,6 +1,7 @@
 //! How a run is shown: the user's choices, and defaults that suit the streams. Resolved before the first event.
 
 use crate::report::cause_text::Look;
+use crate::report::kapp;
 use crate::report::theme::Theme;
 
 /// Format of a run's output.
@@ -12,6 +13,8 @@ pub enum Format {
     Plain,
     /// For a program: one JSON object per line.
     Json,
+    /// In kapp's words.
+    Kapp,
 }
 
 impl Format {
@@ -58,6 +61,8 @@ pub struct RenderOptions {
     pub size: Option<(u16, u16)>,
     /// Columns of the terminal that data goes to; `None` if it goes elsewhere.
     pub data_columns: Option<u16>,
+    /// How kapp's voice shows it, for [`Format::Kapp`].
+    pub kapp: kapp::Style,
 }
 
 /// Columns of data that goes to no terminal.

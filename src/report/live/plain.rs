@@ -125,10 +125,10 @@ impl Renderer for PlainRenderer {
                 );
                 self.line(now, &["start", &terminal_safe(command), &words]);
             }
-            Event::Plan { counts, changes, elapsed } => {
+            Event::Plan { counts, changes, elapsed, .. } => {
                 self.output.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { .. } => {}
+            Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 let Look { theme, width, .. } = self.options.look();
                 self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));

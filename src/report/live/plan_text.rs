@@ -191,6 +191,7 @@ mod tests {
             fields: Vec::new(),
             text: String::new(),
             notes: Vec::new(),
+            whole: None,
         }
     }
 

@@ -13,6 +13,7 @@ use super::renderer::{Clock, Moment, Renderer};
 use super::tty::TtyRenderer;
 use crate::event::{Counts, Event, Events, RunOutcome};
 use crate::exit::ExitCode;
+use crate::report::kapp::KappRenderer;
 use crate::report::output::Output;
 
 /// Creates the renderer for a format.
@@ -22,6 +23,7 @@ pub fn renderer(format: Format, options: RenderOptions, output: Output) -> Box<d
         Format::Tty => Box::new(TtyRenderer::new(options, output)),
         Format::Plain => Box::new(PlainRenderer::new(options, output)),
         Format::Json => Box::new(JsonRenderer::new(options, output)),
+        Format::Kapp => Box::new(KappRenderer::new(options.kapp, output)),
     }
 }
 
@@ -130,6 +132,7 @@ fn end_without_result(now: Moment) -> Event {
         error: "the run ended without a result".to_owned(),
         hints: vec!["look at the cluster before running again: what was written is not known".to_owned()],
         unfinished: Vec::new(),
+        cause: None,
         requests: 0,
         elapsed: now.elapsed.into(),
     }

@@ -257,11 +257,11 @@ impl TtyRenderer {
                 let line = format!("{}\n\n", theme.paint(Role::Strong, &self.progress.doing()));
                 self.stay(&line);
             }
-            Event::Plan { counts, changes, elapsed } => {
+            Event::Plan { counts, changes, elapsed, .. } => {
                 self.stand_still();
                 self.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { .. } => {}
+            Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();
                 let Look { theme, width, .. } = self.options.look();

@@ -1,0 +1,17 @@
+//! kapp's voice: a run and the reports of commands in kapp's words and layout, for scripts that were written for it.
+//! Consumes the same events as the other renderers; the engine does not know it.
+
+pub mod changes;
+pub mod diff;
+pub mod errors;
+pub mod prompt;
+pub mod renderer;
+pub mod style;
+pub mod table;
+pub mod ui;
+pub mod words;
+pub mod yaml;
+
+pub use renderer::KappRenderer;
+pub use style::{DiffLook, Style};
+pub use ui::Ui;

@@ -1,0 +1,105 @@
+//! kapp's table of changes, and the line diffs before it.
+
+use jiff::Timestamp;
+use pushback_preflight::Operation;
+
+use super::table::{Column, Table};
+use super::ui::Ui;
+use super::{diff, words};
+use crate::event::{Awaited, PlannedLine, Whole};
+
+const COLUMNS: [Column; 9] = [
+    Column { title: "Namespace", key: "namespace" },
+    Column { title: "Name", key: "name" },
+    Column { title: "Kind", key: "kind" },
+    Column { title: "Age", key: "age" },
+    Column { title: "Op", key: "op" },
+    Column { title: "Op st.", key: "op_strategy" },
+    Column { title: "Wait to", key: "wait_to" },
+    Column { title: "Rs", key: "reconcile_state" },
+    Column { title: "Ri", key: "reconcile_info" },
+];
+
+/// Shows a plan as the flags want it.
+pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: Timestamp) {
+    let look = ui.style().diff;
+    if look.changes {
+        let mut ordered: Vec<&PlannedLine> = changes.iter().filter(|line| line.whole.is_some()).collect();
+        ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| whole.wave));
+        for line in ordered {
+            let Some(whole) = &line.whole else { continue };
+            if line.operation == Operation::Exists || whole.strategy == "orphan" {
+                continue;
+            }
+            ui.progress(&format!("@@ {} {} @@", words::operation(line.operation), words::described(&line.object)));
+            ui.block(&diff::text(whole.old.as_ref(), whole.new.as_ref(), &look));
+        }
+    }
+    if look.summary {
+        let table = table(changes.iter().chain(others), now);
+        ui.table(&table);
+    }
+}
+
+fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, now: Timestamp) -> Table {
+    let mut rows: Vec<(&PlannedLine, Vec<String>)> = lines.map(|line| (line, row(line, now))).collect();
+    let place = |line: &PlannedLine| {
+        let object = &line.object;
+        (object.namespace.clone(), object.name.clone(), object.kind.clone())
+    };
+    rows.sort_by_cached_key(|(line, _)| place(line));
+    let count = |column: usize, word: &str| rows.iter().filter(|(_, row)| row[column] == word).count();
+    let (op, wait) = (4, 6);
+    let notes = vec![
+        format!(
+            "Op:      {} create, {} delete, {} update, {} noop, {} exists",
+            count(op, "create"),
+            count(op, "delete"),
+            count(op, "update"),
+            count(op, ""),
+            count(op, "exists")
+        ),
+        format!(
+            "Wait to: {} reconcile, {} delete, {} noop",
+            count(wait, "reconcile"),
+            count(wait, "delete"),
+            count(wait, "")
+        ),
+    ];
+    Table {
+        title: "Changes".to_owned(),
+        content: String::new(),
+        columns: COLUMNS.to_vec(),
+        notes,
+        fills_first: true,
+        rows: rows.into_iter().map(|(_, row)| row).collect(),
+    }
+}
+
+fn row(line: &PlannedLine, now: Timestamp) -> Vec<String> {
+    let nothing = Whole::default();
+    let whole = line.whole.as_deref().unwrap_or(&nothing);
+    let namespace = if line.object.namespace.is_empty() { "(cluster)" } else { &line.object.namespace };
+    let operation = match line.operation {
+        Operation::Noop => "",
+        other => words::operation(other),
+    };
+    let awaited = match whole.awaited {
+        Some(Awaited::Ready) => "reconcile",
+        Some(Awaited::Deleted) => "delete",
+        None => "",
+    };
+    [
+        namespace,
+        &line.object.name,
+        &line.object.kind,
+        &words::age(&whole.created, now),
+        operation,
+        &whole.strategy,
+        awaited,
+        &whole.state,
+        &whole.state_message,
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}

@@ -1,0 +1,137 @@
+//! kapp's tables: padded columns for people, tab-separated rows for scripts, keyed rows in JSON.
+
+use console::measure_text_width;
+use serde_json::{Map, Value, json};
+
+use crate::report::escape::terminal_safe;
+
+/// A table with its title and notes.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Title above it, for people.
+    pub title: String,
+    /// What its rows are, in the plural; empty: they are not counted.
+    pub content: String,
+    /// Titles of the columns; a key is made of the title unless one is given.
+    pub columns: Vec<Column>,
+    /// Cells, empty where there is nothing to say.
+    pub rows: Vec<Vec<String>>,
+    /// Notes below it, for people and in JSON.
+    pub notes: Vec<String>,
+    /// Whether a first cell equal to the one above is shown as `^`.
+    pub fills_first: bool,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Title.
+    pub title: &'static str,
+    /// Key in JSON.
+    pub key: &'static str,
+}
+
+impl Table {
+    /// The table with these columns only, by title or key; all if none is named.
+    ///
+    /// # Errors
+    /// The name of a column that it does not have.
+    pub fn only(&self, names: &[String]) -> Result<Self, String> {
+        if names.is_empty() {
+            return Ok(self.clone());
+        }
+        let is = |column: &Column, name: &str| column.key == name || column.title.eq_ignore_ascii_case(name);
+        let unknown = names.iter().find(|name| !self.columns.iter().any(|column| is(column, name)));
+        if let Some(name) = unknown {
+            return Err(name.clone());
+        }
+        let kept: Vec<bool> = self.columns.iter().map(|column| names.iter().any(|name| is(column, name))).collect();
+        let keep = |cells: &[String]| {
+            cells.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell.clone()).collect()
+        };
+        Ok(Self {
+            columns: self.columns.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(column, _)| *column).collect(),
+            rows: self.rows.iter().map(|row| keep(row)).collect(),
+            fills_first: self.fills_first && kept.first() == Some(&true),
+            ..self.clone()
+        })
+    }
+
+    /// For people: title, header, rows, notes, count.
+    #[must_use]
+    pub fn for_people(&self) -> String {
+        let mut text = String::new();
+        if !self.title.is_empty() {
+            text += &format!("{}\n\n", terminal_safe(&self.title));
+        }
+        let header: Vec<String> = self.columns.iter().map(|column| column.title.to_owned()).collect();
+        let mut rows = vec![header];
+        let mut above = None;
+        for row in &self.rows {
+            let mut cells = shown(row);
+            let first = cells.first().cloned();
+            if self.fills_first && first == above && !cells.is_empty() {
+                cells[0] = "^".to_owned();
+            }
+            above = first;
+            rows.push(cells);
+        }
+        text += &lines(&rows, "  ");
+        if !self.notes.is_empty() {
+            text.push('\n');
+        }
+        for note in &self.notes {
+            text += &format!("{}\n", terminal_safe(note));
+        }
+        if !self.content.is_empty() {
+            text += &format!("\n{} {}\n", self.rows.len(), self.content);
+        }
+        text
+    }
+
+    /// For scripts: the rows alone.
+    #[must_use]
+    pub fn for_scripts(&self) -> String {
+        lines(&self.rows.iter().map(|row| shown(row)).collect::<Vec<_>>(), "\t")
+    }
+
+    /// In JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut columns: Vec<(usize, &Column)> = self.columns.iter().enumerate().collect();
+        columns.sort_by_key(|(_, column)| column.key);
+        let header: Map<String, Value> =
+            columns.iter().map(|(_, column)| (column.key.to_owned(), column.title.into())).collect();
+        let row = |cells: &Vec<String>| {
+            let cell = |index: usize| cells.get(index).map_or("", String::as_str);
+            Value::Object(columns.iter().map(|(index, column)| (column.key.to_owned(), cell(*index).into())).collect())
+        };
+        let rows: Vec<Value> = self.rows.iter().map(row).collect();
+        let notes = if self.notes.is_empty() { Value::Null } else { json!(self.notes) };
+        json!({"Content": self.content, "Header": header, "Rows": rows, "Notes": notes})
+    }
+}
+
+/// Cells as they are printed: `-` for nothing.
+fn shown(row: &[String]) -> Vec<String> {
+    let cell = |cell: &String| if cell.is_empty() { "-".to_owned() } else { terminal_safe(cell).into_owned() };
+    row.iter().map(cell).collect()
+}
+
+fn lines(rows: &[Vec<String>], separator: &str) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| measure_text_width(cell)).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        for (cell, width) in row.iter().zip(&widths) {
+            text += cell;
+            text += &" ".repeat(width - measure_text_width(cell));
+            text += separator;
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,45 @@
+//! kapp's voice: the scripted session that was recorded from kapp, replayed under kapp's name. What differs is listed
+//! here, each with its reason.
+
+mod recorded;
+mod session;
+
+use self::session::Session;
+use crate::support::{TestCase, TestCluster, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        Nothing: under_kapps_name_errors_are_kapps,
+        ApiServer: a_prompt_is_answered_by_what_standard_input_holds,
+        Controllers: a_deploy_reads_as_kapp_tells_it,
+    ]
+}
+
+fn under_kapps_name_errors_are_kapps() {
+    let session = Session::alone();
+    let ran = session.link(&["deploy", "-f", "in-1.yaml"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "kapp: Error: Expected app name to be non-empty\n"));
+    assert_eq!(session.link(&["version"]).code, 0);
+}
+
+fn a_prompt_is_answered_by_what_standard_input_holds() {
+    let session = Session::on(TestCluster::shared());
+    let deploy = ["deploy", "-a", "asked", "-f", "in-6.yaml"];
+    let declined = session.answer(&deploy, "n\n");
+    assert_eq!((declined.code, declined.stderr.as_str()), (1, "kapp: Error: Stopped\n"));
+    assert!(declined.stdout.ends_with("\nContinue? [yN]: n\n\n"), "{}", declined.stdout);
+    let unanswered = session.answer(&deploy, "");
+    assert_eq!(unanswered.stderr, "kapp: Error: Asking for confirmation:\n  EOF\n");
+    let agreed = session.answer(&deploy, "y\n");
+    assert!(agreed.code == 0 && agreed.stdout.ends_with("\nSucceeded\n"), "{}{}", agreed.stdout, agreed.stderr);
+}
+
+fn a_deploy_reads_as_kapp_tells_it() {
+    for form in ["tty", "plain", "json"] {
+        let session = Session::on(TestCluster::shared());
+        for step in recorded::steps(form) {
+            let differences = session.replay(&step);
+            assert!(differences.is_empty(), "{form} {}: {differences:#?}", step.name);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A session under kapp's name, and its output made comparable: times, ages, numbers and generated names replaced.
+
+use std::path::Path;
+
+use regex::Regex;
+
+use super::recorded::Step;
+use crate::support::{Pushback, Ran, TestCluster};
+
+pub(super) struct Session {
+    pushback: Pushback,
+    namespace: String,
+}
+
+impl Session {
+    pub(super) fn alone() -> Self {
+        Self { pushback: Pushback::new(), namespace: String::new() }
+    }
+
+    pub(super) fn on(cluster: &TestCluster) -> Self {
+        let namespace = cluster.namespace("tr");
+        let pushback = Pushback::on(cluster).with("PUSHBACK_VOICE", "kapp").with("KAPP_NAMESPACE", namespace.as_str());
+        for number in 1..=6 {
+            let name = format!("in-{number}.yaml");
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kapp-transcripts").join(&name);
+            let text = std::fs::read_to_string(path).expect("an input");
+            // Versioned objects are not supported yet.
+            let documents: Vec<&str> = text.split("---\n").filter(|it| !it.contains("versioned")).collect();
+            pushback.write(&name, documents.join("---\n"));
+        }
+        Self { pushback, namespace }
+    }
+
+    /// The binary under kapp's name.
+    pub(super) fn link(&self, arguments: &[&str]) -> Ran {
+        let path = self.pushback.directory().join("kapp");
+        if !path.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pushback"), &path).expect("a link");
+        }
+        self.pushback.run_in_shell(&format!("./kapp {}", arguments.join(" ")))
+    }
+
+    pub(super) fn answer(&self, arguments: &[&str], answer: &str) -> Ran {
+        self.pushback.run_with_input(arguments, answer.as_bytes())
+    }
+
+    /// Runs a recorded command; the lines that differ from what kapp said, kapp's with `-`, ours with `+`.
+    pub(super) fn replay(&self, step: &Step) -> Vec<String> {
+        let arguments: Vec<&str> = step
+            .arguments
+            .iter()
+            .map(|argument| if argument == "tr" { self.namespace.as_str() } else { argument.as_str() })
+            .collect();
+        let ran = self.pushback.run(&arguments);
+        let [stdout, stderr] = [&ran.stdout, &ran.stderr].map(|text| text.replace(&self.namespace, "tr"));
+        assert_eq!(ran.code, step.code, "{}\n{stdout}\n{stderr}", step.name);
+        assert_eq!(stderr.trim_end(), step.stderr, "{}", step.name);
+        let (recorded, ours) = (comparable(&step.stdout), comparable(&stdout));
+        let diff = similar::TextDiff::from_lines(&recorded, &ours);
+        let changes = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
+        changes.map(|change| format!("{}{}", change.tag(), change.value().trim_end())).collect()
+    }
+}
+
+/// What differs from run to run, and what stands in its place.
+const REPLACED: [(&str, &str); 8] = [
+    (r"\d{1,2}:\d\d:\d\d[AP]M", "TIME"),
+    (r"\d{19}", "LABEL"),
+    (r"v1\.[0-9a-f]{32}", "ASSOCIATION"),
+    (r"https://127\.0\.0\.1:\d+", "SERVER"),
+    (r"web-[0-9a-f]{8,10}(-[a-z0-9]{5})?", "web-GENERATED"),
+    // An age, with what pads it.
+    (r"\b\d+s\b *", "AGE "),
+    // Lines behind `managedFields`: their numbers depend on how many managers an object has, and which.
+    (r"(?m)^ *(2\d|[3-9]\d|\d{3}),( *\d+)", "NUM,NUM"),
+    (r"(?m)^ *(2\d|[3-9]\d|\d{3}) (    -|\+)", "NUM $2"),
+];
+
+/// The text without what differs from run to run. How often an object was looked at, and in which order what started
+/// together was done, differs too.
+fn comparable(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (pattern, word) in REPLACED {
+        text = Regex::new(pattern).expect("a pattern").replace_all(&text, word).into_owned();
+    }
+    let looked = Regex::new(r#"TIME: (ongoing: | +\^| +L )"#).expect("a pattern");
+    let started = Regex::new(r#"TIME: (create|update|delete|noop|ok:) "#).expect("a pattern");
+    let diff = Regex::new(r"^ *(\d|NUM)|^ +\.\.\.").expect("a pattern");
+    let columns = Regex::new(r" {2,}|\s+$").expect("a pattern");
+    let mut lines: Vec<String> = Vec::new();
+    let mut together = 0;
+    for line in text.lines().filter(|line| !looked.is_match(line)) {
+        // Columns are as wide as the name of a namespace.
+        lines.push(if diff.is_match(line) { line.to_owned() } else { columns.replace_all(line, " ").into_owned() });
+        together = if started.is_match(line) { together + 1 } else { 0 };
+        let start = lines.len() - together;
+        lines[start..].sort();
+    }
+    lines.iter().map(|line| line.to_owned() + "\n").collect()
+}
