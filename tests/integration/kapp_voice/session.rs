@@ -79,19 +79,20 @@ const REPLACED: [(&str, &str); 8] = [
 /// The text without what differs from run to run. How often an object was looked at, and in which order what started
 /// together was done, differs too.
 fn comparable(text: &str) -> String {
-    let mut text = text.to_owned();
+    // In JSON the lines of a diff are one string.
+    let mut text = Regex::new(r"\\n([ 0-9])").expect("a pattern").replace_all(text, "\n$1").into_owned();
     for (pattern, word) in REPLACED {
         text = Regex::new(pattern).expect("a pattern").replace_all(&text, word).into_owned();
     }
     let looked = Regex::new(r#"TIME: (ongoing: | +\^| +L )"#).expect("a pattern");
     let started = Regex::new(r#"TIME: (create|update|delete|noop|ok:) "#).expect("a pattern");
     let diff = Regex::new(r"^ *(\d|NUM)|^ +\.\.\.").expect("a pattern");
-    let columns = Regex::new(r" {2,}|\s+$").expect("a pattern");
+    let columns = Regex::new(r" *(\t)| {2,}|\s+$").expect("a pattern");
     let mut lines: Vec<String> = Vec::new();
     let mut together = 0;
     for line in text.lines().filter(|line| !looked.is_match(line)) {
         // Columns are as wide as the name of a namespace.
-        lines.push(if diff.is_match(line) { line.to_owned() } else { columns.replace_all(line, " ").into_owned() });
+        lines.push(if diff.is_match(line) { line.to_owned() } else { columns.replace_all(line, " $1").into_owned() });
         together = if started.is_match(line) { together + 1 } else { 0 };
         let start = lines.len() - together;
         lines[start..].sort();
