@@ -49,6 +49,8 @@ pub struct Config {
     pub ownership_label_rules: Vec<PathRule>,
     /// `labelScopingRules`.
     pub label_scoping_rules: Vec<LabelScopingRule>,
+    /// `templateRules`.
+    pub template_rules: Vec<TemplateRule>,
 }
 
 impl Config {
@@ -87,6 +89,7 @@ impl Config {
         }
         self.ownership_label_rules.extend(later.ownership_label_rules);
         self.label_scoping_rules.extend(later.label_scoping_rules);
+        self.template_rules.extend(later.template_rules);
     }
 }
 
@@ -200,6 +203,26 @@ pub struct LabelScopingRule {
     /// Whether `--default-label-scoping-rules=false` disables it.
     pub is_default: bool,
     /// Selects the objects.
+    pub matchers: Vec<Matcher>,
+}
+
+/// One entry of `templateRules`: where objects refer to versioned ones by name.
+#[derive(Clone, Debug)]
+pub struct TemplateRule {
+    /// Selects the versioned objects.
+    pub matchers: Vec<Matcher>,
+    /// References to them.
+    pub references: Vec<ObjectReference>,
+}
+
+/// One entry of `objectReferences`.
+#[derive(Clone, Debug)]
+pub struct ObjectReference {
+    /// Path of the map that has the name.
+    pub path: Path,
+    /// Key of the name in that map.
+    pub name_key: String,
+    /// Selects the objects that refer.
     pub matchers: Vec<Matcher>,
 }
 

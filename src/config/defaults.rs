@@ -4,6 +4,8 @@
 //! There are no rebase rules: server-side apply leaves other managers' fields alone, which is the purpose of kapp's
 //! rules. There are no wait rules and no preflight rules either.
 
+mod template_rules;
+
 use super::{ChangeGroupBinding, ChangeRuleBinding, Config, LabelScopingRule, Matcher, Path, PathPart, PathRule};
 
 /// An object with this annotation is excluded from the groups and rules below.
@@ -66,6 +68,7 @@ pub fn defaults() -> Config {
             .to_vec(),
         ownership_label_rules: ownership_label_rules(),
         label_scoping_rules: label_scoping_rules(),
+        template_rules: template_rules::template_rules(),
         ..Config::default()
     }
 }

@@ -126,6 +126,7 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
         ownership_label_rules: entries(&fields, "ownershipLabelRules", rules::path_rule),
         additional_labels: fields.optional("additionalLabels").map(|node| rules::labels(&node)).unwrap_or_default(),
         label_scoping_rules: entries(&fields, "labelScopingRules", rules::label_scoping_rule),
+        template_rules: entries(&fields, "templateRules", rules::template_rule),
         ..Config::default()
     };
     // An empty list differs from an absent one: it runs no rule.

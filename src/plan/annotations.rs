@@ -1,7 +1,12 @@
 //! kapp's annotations on an object: how it is created, updated, deleted, ordered and waited for.
 //! An unsupported annotation is an error, never ignored.
 
-use pushback_preflight::{Operation, PathSegment, Positions};
+use std::time::Duration;
+
+use pushback_preflight::duration::parse as parse_duration;
+use pushback_preflight::object::split_api_version;
+use pushback_preflight::{ObjectKey, Operation, PathSegment, Positions};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::manifest::InputError;
@@ -20,19 +25,11 @@ pub(crate) const WRITTEN: [&str; 7] = [
 ];
 
 /// Supported by kapp, but not yet here.
-pub(crate) const LATER: [&str; 7] = [
-    "versioned",
-    "versioned-keep-original",
-    "num-versions",
-    "renew-duration",
-    "deploy-logs",
-    "deploy-logs-container-names",
-    "versioned-explicit-ref",
-];
+pub(crate) const LATER: [&str; 2] = ["deploy-logs", "deploy-logs-container-names"];
 
-/// The accepted annotations, and the accepted values of each; an empty list accepts any. `change-group` and
-/// `change-rule` also accept a suffix.
-pub const ACCEPTED: [(&str, &[&str]); 18] = [
+/// The accepted annotations, and the accepted values of each; an empty list accepts any. Those in
+/// [`SUFFIXED`] also accept a suffix.
+pub const ACCEPTED: [(&str, &[&str]); 23] = [
     ("create-strategy", &["", "fallback-on-update", "fallback-on-update-or-noop"]),
     ("update-strategy", &["", "fallback-on-replace", "always-replace", "skip"]),
     ("delete-strategy", &["", "orphan"]),
@@ -49,10 +46,18 @@ pub const ACCEPTED: [(&str, &[&str]); 18] = [
     ("apps-v1-deployment-wait-minimum-replicas-available", &[]),
     ("change-group", &[]),
     ("change-rule", &[]),
+    ("versioned", &[]),
+    ("versioned-keep-original", &[]),
+    ("num-versions", &[]),
+    ("versioned-explicit-ref", &[]),
+    ("renew-duration", &[]),
     // No effect: they disable something that does not exist here.
     ("disable-original", &[]),
     ("disable-default-secretgen-rebase-rules", &[]),
 ];
+
+/// Annotations that may be repeated with a suffix, `change-group.db`.
+const SUFFIXED: [&str; 3] = ["change-group", "change-rule", "versioned-explicit-ref"];
 
 /// How an object is updated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +125,55 @@ pub struct Strategies {
     pub change_groups: Vec<(String, String)>,
     /// `change-rule`, each with its annotation key.
     pub change_rules: Vec<(String, String)>,
+    /// `versioned`: the name gets a version, and a change is a new object.
+    pub versioned: bool,
+    /// `versioned-keep-original`: an object under the plain name as well.
+    pub keep_original: bool,
+    /// `num-versions`: how many older versions stay.
+    pub num_versions: Option<usize>,
+    /// `renew-duration`: how long after its last renewal the object is written again.
+    pub renew_after: Option<Duration>,
+    /// `versioned-explicit-ref`, each with its annotation key.
+    pub explicit_references: Vec<(String, ExplicitReference)>,
+}
+
+/// A reference to a versioned object that only an annotation tells.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExplicitReference {
+    /// API version of the object; only its group counts.
+    pub api_version: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Name of the object in the input.
+    pub name: String,
+    /// Its namespace, if it is not that of the object that refers.
+    #[serde(default)]
+    pub namespace: String,
+}
+
+impl ExplicitReference {
+    /// The identities that it may mean: in the given namespace unless it names one, or cluster-scoped.
+    #[must_use]
+    pub fn keys(&self, namespace: &str) -> [ObjectKey; 2] {
+        let namespace = if self.namespace.is_empty() { namespace } else { &self.namespace };
+        [namespace, ""].map(|namespace| ObjectKey {
+            group: split_api_version(&self.api_version).0.to_owned(),
+            kind: self.kind.clone(),
+            namespace: namespace.to_owned(),
+            name: self.name.clone(),
+        })
+    }
+
+    /// As kapp writes it.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        let mut text = format!("apiVersion: {}\nkind: {}\nname: {}\n", self.api_version, self.kind, self.name);
+        if !self.namespace.is_empty() {
+            text.push_str(&format!("namespace: {}\n", self.namespace));
+        }
+        text
+    }
 }
 
 /// Reads the annotations of an input object.
@@ -177,6 +231,25 @@ fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> 
         "disable-default-label-scoping-rules" | "disable-label-scoping" => strategies.no_label_scoping = true,
         "change-group" => strategies.change_groups.push((key.to_owned(), value.to_owned())),
         "change-rule" => strategies.change_rules.push((key.to_owned(), value.to_owned())),
+        "versioned" => strategies.versioned = true,
+        "versioned-keep-original" => strategies.keep_original = true,
+        "num-versions" => {
+            let number = value.parse().ok().filter(|number| *number > 0);
+            let expected = || (format!("annotation {key} is {value:?}, expected a number of at least 1"), Vec::new());
+            strategies.num_versions = Some(number.ok_or_else(expected)?);
+        }
+        "renew-duration" => {
+            let expected =
+                || (format!("annotation {key} is {value:?}, expected a duration such as \"720h\""), Vec::new());
+            strategies.renew_after = Some(parse_duration(value).filter(|after| !after.is_zero()).ok_or_else(expected)?);
+        }
+        "versioned-explicit-ref" => {
+            let reference = serde_yaml::from_str(value).map_err(|error| {
+                let hint = "write it as `apiVersion: v1`, `kind: ConfigMap`, `name: settings`, each on its own line";
+                (format!("annotation {key} is no reference to an object: {error}"), vec![hint.to_owned()])
+            })?;
+            strategies.explicit_references.push((key.to_owned(), reference));
+        }
         // Evaluated with readiness, or without an effect.
         _ => {}
     }
@@ -200,7 +273,7 @@ fn unknown(key: &str, name: &str) -> Result<(), (String, Vec<String>)> {
 }
 
 fn takes_suffix(known: &str, name: &str) -> bool {
-    matches!(known, "change-group" | "change-rule") && is_named(name, known)
+    SUFFIXED.contains(&known) && is_named(name, known)
 }
 
 /// Whether this is `change-group` itself, or has a suffix that makes it unique, `change-group.db`.
@@ -238,8 +311,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_or_comes_later_is_refused_by_name() {
-        assert!(error("kapp.k14s.io/versioned", "").contains("not supported yet"));
-        assert!(error("kapp.k14s.io/versioned-explicit-ref.a", "").contains("not supported yet"));
+        assert!(error("kapp.k14s.io/deploy-logs", "").contains("not supported yet"));
         assert!(error("kapp.k14s.io/chnage-group", "x").contains("unknown"));
         assert_eq!(
             error("kapp.k14s.io/update-strategy", "replace"),

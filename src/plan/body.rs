@@ -7,7 +7,7 @@ use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 
 use super::desired::Desired;
-use super::takeover;
+use super::{renewal, takeover};
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
@@ -24,6 +24,8 @@ pub struct Stamp<'a> {
     pub default_label_scoping: bool,
     /// Value of the `nonce` annotation.
     pub nonce: &'a str,
+    /// The current time, RFC 3339 in UTC.
+    pub now: &'a str,
 }
 
 /// A request body, and notes on what was changed in it.
@@ -46,6 +48,12 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
     {
         annotations.insert("kapp.k14s.io/nonce".to_owned(), stamp.nonce.into());
     }
+    if let Some(after) = desired.strategies.renew_after
+        && let Some(time) = live.and_then(|live| renewal::time(live, after, stamp.now))
+        && let Some(annotations) = Arc::make_mut(&mut value).metadata_map_mut("annotations")
+    {
+        annotations.insert(renewal::RENEWED.to_owned(), time.into());
+    }
     if let Some(live) = live {
         for rebased in rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live) {
             // A value that another manager maintains is omitted: sending it would take over the field.
@@ -63,7 +71,10 @@ fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>,
     let mut labels: Vec<(String, String)> = config.additional_labels.clone();
     if let Some(label_value) = stamp.label_value {
         labels.push((APP_LABEL.to_owned(), label_value.to_owned()));
-        labels.push((ASSOCIATION_LABEL.to_owned(), association(&desired.object.key())));
+        // All versions of an object share it: kapp finds their Pods by it.
+        let mut key = desired.object.key();
+        key.name = desired.unversioned.clone().unwrap_or(key.name);
+        labels.push((ASSOCIATION_LABEL.to_owned(), association(&key)));
     }
     if labels.is_empty() {
         return;

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use futures::StreamExt;
 use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
@@ -12,11 +11,12 @@ use super::absent::Absent;
 use super::aggregated::Aggregated;
 use super::annotations::{self, Strategies};
 use super::body::Stamp;
-use super::compare::{Context, OwnershipOverride, compare};
+use super::compare::{Context, OwnershipOverride, compare_missing};
 use super::compared::Compared;
 use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
+use super::versioned::{self, Versions};
 use super::{
     Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, quota, refusal, rivals,
     takeover, webhook_first,
@@ -30,9 +30,6 @@ use crate::config::mask::Masker;
 use crate::event::Owned;
 use crate::manifest::InputError;
 use crate::storage::carry_over::StorageOptions;
-
-/// Objects compared concurrently; the cluster limits its own requests.
-const CONCURRENCY: usize = 64;
 
 /// Namespaces that every cluster needs; they are never deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -52,6 +49,8 @@ pub struct Options {
     pub default_label_scoping: bool,
     /// Value of `nonce` annotations.
     pub nonce: String,
+    /// The current time, RFC 3339 in UTC.
+    pub now: String,
     /// Look for definitions on the cluster that the input lacks: without an app, nothing is pruned.
     pub compare_definitions: bool,
     /// What may be done about stored objects.
@@ -89,14 +88,18 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         label_value: is_server.then_some(label_value.as_str()),
         default_label_scoping: options.default_label_scoping,
         nonce: &options.nonce,
+        now: &options.now,
     };
     protect_record(&observed, &desired)?;
     let missing_definitions =
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
     let live = live::read(cluster, kinds, &observed, &desired).await?;
-    let forgets = forget(&mut observed, &live, &desired, is_server);
     let (untouched, desired): (Vec<Desired>, Vec<Desired>) =
         desired.into_iter().partition(|wanted| wanted.strategies.noop);
+    let sources = versioned::with_originals(desired);
+    let mut versions = Versions::find(&sources, &live);
+    let mut desired = versions.apply(&sources, config).map_err(PlanError::Input)?;
+    let forgets = forget(&mut observed, &live, untouched.iter().chain(&desired), is_server);
     let ownership_override = ownership_override(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
@@ -115,19 +118,18 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         storage: &options.storage,
         autoscaled: &autoscaled,
     };
-    let comparisons = desired.iter().enumerate().map(|(index, wanted)| {
-        let listed =
-            live.objects.get(&wanted.object.key()).filter(|live| ObjectRef::of(live).version == wanted.object.version);
-        let listed = listed.cloned();
-        async move { compare(context, wanted, listed).await.map(|compared| (index, compared)) }
-    });
     let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
-    let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
-    while let Some(result) = running.next().await {
-        let (index, result) = result?;
-        compared[index] = Some(result);
+    compare_missing(context, &live, &desired, &mut compared).await?;
+    while versions.advance(&compared) {
+        let renamed = versions.apply(&sources, config).map_err(PlanError::Input)?;
+        for ((before, after), compared) in desired.iter().zip(&renamed).zip(&mut compared) {
+            if before.object != after.object || before.value != after.value {
+                *compared = None;
+            }
+        }
+        desired = renamed;
+        compare_missing(context, &live, &desired, &mut compared).await?;
     }
-    drop(running);
     let pairs: Vec<(Desired, Compared)> =
         desired.into_iter().zip(compared).filter_map(|(wanted, compared)| Some((wanted, compared?))).collect();
     check_ownership(cluster, &observed, &live, &pairs).await?;
@@ -150,6 +152,9 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, is_server);
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
+    let kept = versions.kept();
+    let is_kept = |planned: &mut Planned| kept.contains(&planned.change.object.key());
+    retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.change.live));
     if options.no_prune {
         retained.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
     }
@@ -281,8 +286,13 @@ fn protect_record(observed: &Observed, desired: &[Desired]) -> Result<(), PlanEr
 
 /// Removes objects that no longer exist and are not desired from the inventory: a later object of the same name is not
 /// ours. Returns whether there were any.
-fn forget(observed: &mut Observed, live: &Live, desired: &[Desired], is_server: bool) -> bool {
-    let wanted: BTreeSet<ObjectKey> = desired.iter().map(|wanted| wanted.object.key()).collect();
+fn forget<'a>(
+    observed: &mut Observed,
+    live: &Live,
+    desired: impl Iterator<Item = &'a Desired>,
+    is_server: bool,
+) -> bool {
+    let wanted: BTreeSet<ObjectKey> = desired.map(|wanted| wanted.object.key()).collect();
     let finished =
         observed.record.as_ref().and_then(|record| record.own.as_ref()).is_some_and(|own| own.phase == Phase::Done);
     let mut forgets = false;

@@ -5,7 +5,8 @@ mod continued;
 
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, Operation, Verification};
+use futures::StreamExt;
+use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::{Value, json};
 
 pub(super) use self::context::{Context, OwnershipOverride};
@@ -20,6 +21,7 @@ use super::diff::{self, DiffOptions};
 use super::digest::{BodyDigest, digest, is_secret, own_entry};
 use super::estimate;
 use super::guard::refusal_as_new;
+use super::live::Live;
 use super::takeover;
 use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, guarded};
@@ -29,11 +31,36 @@ use crate::storage::operators;
 /// How often an object that changes during the comparison is read again.
 const CONFLICTS: u32 = 5;
 
-/// Compares one object.
+/// Objects compared concurrently; the cluster limits its own requests.
+const CONCURRENCY: usize = 64;
+
+/// Compares every object that has no result yet.
 ///
 /// # Errors
 /// The cluster cannot be reached; any other refusal is part of the result.
-pub(super) async fn compare(
+pub(super) async fn compare_missing(
+    context: Context<'_>,
+    live: &Live,
+    desired: &[Desired],
+    compared: &mut [Option<Compared>],
+) -> Result<(), ClusterError> {
+    let missing: Vec<usize> = (0..desired.len()).filter(|index| compared[*index].is_none()).collect();
+    let comparisons = missing.into_iter().map(|index| async move {
+        let wanted = &desired[index];
+        let listed = live.objects.get(&wanted.object.key());
+        let listed = listed.filter(|live| ObjectRef::of(live).version == wanted.object.version).cloned();
+        compare(context, wanted, listed).await.map(|compared| (index, compared))
+    });
+    let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
+    while let Some(result) = running.next().await {
+        let (index, result) = result?;
+        compared[index] = Some(result);
+    }
+    Ok(())
+}
+
+/// Compares one object.
+async fn compare(
     context: Context<'_>,
     desired: &Desired,
     listed: Option<Arc<Value>>,

@@ -28,6 +28,8 @@ pub struct Desired {
     pub kind_from_set: bool,
     /// What its annotations request.
     pub strategies: Strategies,
+    /// The name in the input, if the object is versioned.
+    pub unversioned: Option<String>,
 }
 
 impl Desired {
@@ -117,6 +119,9 @@ fn one(
         return Err(reserved);
     }
     warnings.extend(strip_membership(&mut value, &positions));
+    if strategies.versioned && takes_more_along(&source) {
+        return Err(vec![cannot_be_versioned(&source, &positions)]);
+    }
     let (kind, kind_from_set) = find_kind(&source, kinds, from_set, &positions).map_err(|error| vec![error])?;
     let mut object = source.clone();
     object.namespace = match (kind.namespaced, source.namespace.as_str()) {
@@ -150,7 +155,17 @@ fn one(
             annotations.retain(|key, _| !annotations::is_bookkeeping(key));
         }
     }
-    Ok(Desired { object, value: Arc::new(value), positions, kind, kind_from_set, strategies })
+    Ok(Desired { object, value: Arc::new(value), positions, kind, kind_from_set, strategies, unversioned: None })
+}
+
+/// A new version replaces an object by another one: with these kinds, what they hold would be deleted.
+fn cannot_be_versioned(object: &ObjectRef, positions: &Positions) -> InputError {
+    let annotation = format!("{}versioned", annotations::PREFIX);
+    InputError {
+        message: format!("{object} cannot be versioned: a {} holds what its next version would not have", object.kind),
+        position: positions.locate(&["metadata".into(), "annotations".into(), annotation.as_str().into()]),
+        hints: vec![format!("remove the annotation {annotation}")],
+    }
 }
 
 /// Refuses ownership labels, which would assign the object to another app or hide it among the records.

@@ -56,6 +56,7 @@ pub async fn plan_apply(
             backup: options.storage_backup.clone(),
         },
         nonce: run.environment.new_app_label(),
+        now: run.environment.now(),
         tolerate_forbidden,
     };
     run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));

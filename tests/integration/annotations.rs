@@ -78,6 +78,11 @@ fn values_of(name: &str, values: &'static [&'static str]) -> Vec<&'static str> {
     match (name, values) {
         ("change-rule", _) => vec!["upsert after upserting example.com/none"],
         ("change-group", _) => vec!["example.com/some"],
+        ("num-versions", _) => vec!["3"],
+        ("renew-duration", _) => vec!["1h"],
+        ("versioned-explicit-ref", _) => vec!["{apiVersion: v1, kind: ConfigMap, name: settings}"],
+        // Versions replace the object under its plain name: that is what is asked for.
+        ("versioned", _) => Vec::new(),
         ("apps-v1-deployment-wait-minimum-replicas-available", _) => vec!["1"],
         (_, []) => vec![""],
         (_, values) => values.to_vec(),

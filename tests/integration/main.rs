@@ -66,6 +66,7 @@ mod unchanged;
 mod unverified;
 mod upgrade_diff;
 mod upgrade_rule;
+mod versioned;
 mod waiting;
 
 use std::io::Write as _;
@@ -139,6 +140,7 @@ fn all_tests() -> Vec<TestCase> {
         unverified::tests(),
         upgrade_rule::tests(),
         upgrade_diff::tests(),
+        versioned::tests(),
         waiting::tests(),
     ]
     .concat()

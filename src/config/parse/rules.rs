@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::config::ordering::{check_group, parse_rule};
 use crate::config::{
-    ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, LabelScopingRule, Path, PathRule, PreflightRule,
-    PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, WaitRule,
+    ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, LabelScopingRule, ObjectReference, Path, PathRule,
+    PreflightRule, PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, TemplateRule, WaitRule,
 };
 
 use super::matchers::{Regexes, path, resource_matchers, texts};
@@ -139,6 +139,25 @@ pub(super) fn label_scoping_rule(node: &Node<'_>) -> LabelScopingRule {
     LabelScopingRule {
         path: required_path(&fields),
         is_default: fields.flag("isDefault"),
+        matchers: resource_matchers(&fields),
+    }
+}
+
+pub(super) fn template_rule(node: &Node<'_>) -> TemplateRule {
+    let fields = node.fields(shapes::TEMPLATE_RULE);
+    let references = fields.required("affectedResources").map(|affected| {
+        let affected = affected.fields(shapes::AFFECTED_RESOURCES);
+        affected.filled_list("objectReferences", "object reference").iter().map(object_reference).collect()
+    });
+    TemplateRule { matchers: resource_matchers(&fields), references: references.unwrap_or_default() }
+}
+
+fn object_reference(node: &Node<'_>) -> ObjectReference {
+    let fields = node.fields(shapes::OBJECT_REFERENCE);
+    let name_key = fields.optional("nameKey").and_then(|node| node.filled_text().map(str::to_owned));
+    ObjectReference {
+        path: required_path(&fields),
+        name_key: name_key.unwrap_or_else(|| "name".to_owned()),
         matchers: resource_matchers(&fields),
     }
 }

@@ -22,11 +22,11 @@ pub(super) const CONFIG: Keys = &[
     "additionalLabels",
     "ownershipLabelRules",
     "labelScopingRules",
+    "templateRules",
 ];
 
 /// Keys of kapp in the document that are not supported.
 pub(super) const CONFIG_LATER: Keys = &[
-    "templateRules",
     "diffAgainstLastAppliedFieldExclusionRules",
     "diffAgainstExistingFieldExclusionRules",
     "stripNameHashSuffixConfig",
@@ -56,6 +56,15 @@ pub(super) const PATH_RULE: Keys = &["path", "resourceMatchers"];
 
 /// An entry of `labelScopingRules`.
 pub(super) const LABEL_SCOPING_RULE: Keys = &["path", "isDefault", "resourceMatchers"];
+
+/// An entry of `templateRules`.
+pub(super) const TEMPLATE_RULE: Keys = &["resourceMatchers", "affectedResources"];
+
+/// `affectedResources` of a template rule.
+pub(super) const AFFECTED_RESOURCES: Keys = &["objectReferences"];
+
+/// An entry of `objectReferences`.
+pub(super) const OBJECT_REFERENCE: Keys = &["path", "resourceMatchers", "nameKey"];
 
 /// An entry of `waitRules`.
 pub(super) const WAIT_RULE: Keys = &["supportsObservedGeneration", "conditionMatchers", "resourceMatchers"];
@@ -117,6 +126,9 @@ pub(super) const ALL: &[Keys] = &[
     REBASE_RULE,
     PATH_RULE,
     LABEL_SCOPING_RULE,
+    TEMPLATE_RULE,
+    AFFECTED_RESOURCES,
+    OBJECT_REFERENCE,
     WAIT_RULE,
     CONDITION_MATCHER,
     MATCHER,

@@ -175,7 +175,6 @@ fn keys_of_kapp_that_come_later_are_refused() {
     let later = "this key of kapp is not supported yet | \
                  remove it; it is refused because ignoring it could change what is deployed";
     for name in [
-        "templateRules",
         "diffAgainstLastAppliedFieldExclusionRules",
         "diffAgainstExistingFieldExclusionRules",
         "stripNameHashSuffixConfig",

@@ -45,7 +45,10 @@ pub(crate) fn live(app: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
     for object in &objects {
         // The digest is of the namespace, too.
         if let Some(old) = label(object, "association") {
-            replaced.push((old.to_owned(), association(&ObjectRef::of(object).key())));
+            let mut key = ObjectRef::of(object).key();
+            // All versions of an object share it.
+            key.name.truncate(key.name.find("-ver-").unwrap_or(key.name.len()));
+            replaced.push((old.to_owned(), association(&key)));
         }
     }
     for object in &mut objects {

@@ -1,12 +1,12 @@
 //! Every app that was recorded from kapp: where nothing has changed nothing is shown and nothing moves, entries of
-//! others are as they were, and what is not supported is refused before anything is written.
+//! others are as they were. Versioned objects have tests of their own.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{api, assert_settled, content, foreign_entries, managers, notes, shown, shown_fields};
-use crate::support::apply::{TestApp, error};
+use crate::support::apply::TestApp;
 use crate::support::{TestCase, TestCluster, cases, kapp, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -19,7 +19,6 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_app_without_label_scoping_is_taken_over_without_a_change,
         ApiServer: an_app_in_two_namespaces_is_taken_over_without_a_change,
         ApiServer: an_app_with_a_long_name_is_taken_over_without_a_change,
-        ApiServer: versioned_objects_are_refused_and_left_as_they_are,
         ApiServer: what_others_have_done_to_an_app_of_kapp_stays,
     ]
 }
@@ -119,20 +118,6 @@ fn an_app_in_two_namespaces_is_taken_over_without_a_change() {
 
 fn an_app_with_a_long_name_is_taken_over_without_a_change() {
     assert_taken_over_as_it_is("09-long-name-and-ordering", 1, &format!("shop-{}", "x".repeat(64)), &[]);
-}
-
-fn versioned_objects_are_refused_and_left_as_they_are() {
-    let namespace = TestCluster::shared().namespace("recorded");
-    let objects = kapp::revive_with_managers("03-versioned", &[("kd-a", &namespace)]);
-    let app = TestApp::new("shop", &namespace);
-    let paths: Vec<String> = objects.iter().map(|object| api().path_of(object)).collect();
-    let read = || paths.iter().map(|path| content(&api().get(path).ok())).collect::<Vec<_>>();
-    let before = read();
-    let ran = app.apply(&kapp::input("03-versioned", 3, &[]), &["--wait=false"]).expect(1);
-    let message = error(&ran);
-    assert!(message.contains("kapp.k14s.io/versioned") && message.contains("not supported yet"), "{message}");
-    assert!(message.contains("app.yaml:6"), "{message}");
-    assert_eq!(read(), before);
 }
 
 fn what_others_have_done_to_an_app_of_kapp_stays() {

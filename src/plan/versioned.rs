@@ -1,0 +1,242 @@
+//! Versioned objects (kapp's annotation `versioned`): their name gets a version, a change is a new object under the next
+//! one, and references to them follow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
+use serde_json::Value;
+
+use super::annotations::{self, ExplicitReference};
+use super::compared::Compared;
+use super::desired::Desired;
+use super::live::Live;
+use crate::config::{Config, ObjectReference, TemplateRule, matcher, path};
+use crate::manifest::InputError;
+
+/// Between the name in the input and the number of the version.
+const SEPARATOR: &str = "-ver-";
+
+/// How many older versions stay beside a new one, unless `num-versions` says otherwise. As in kapp.
+const KEPT: usize = 5;
+
+/// The versions of all versioned objects of an input.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Versions {
+    versioned: Vec<Versioned>,
+}
+
+/// One versioned object of the input.
+#[derive(Clone, Debug)]
+struct Versioned {
+    /// Its index among the desired objects.
+    index: usize,
+    /// Its identity in the input.
+    key: ObjectKey,
+    /// Versions on the cluster, ascending.
+    live: Vec<u64>,
+    /// The version that it has, or gets.
+    number: u64,
+    /// How many versions on the cluster stay.
+    kept: usize,
+}
+
+impl Versioned {
+    fn name(&self) -> String {
+        format!("{}{SEPARATOR}{}", self.key.name, self.number)
+    }
+
+    fn is_new(&self) -> bool {
+        self.live.last().is_none_or(|newest| self.number > *newest)
+    }
+}
+
+/// Adds an object under the plain name for each versioned one that asks for it.
+pub(super) fn with_originals(desired: Vec<Desired>) -> Vec<Desired> {
+    let mut objects = Vec::with_capacity(desired.len());
+    for wanted in desired {
+        if is_versioned(&wanted) && wanted.strategies.keep_original {
+            let mut original = wanted.clone();
+            original.strategies.versioned = false;
+            objects.push(original);
+        }
+        objects.push(wanted);
+    }
+    objects
+}
+
+fn is_versioned(wanted: &Desired) -> bool {
+    wanted.strategies.versioned && !wanted.strategies.noop && !wanted.strategies.exists
+}
+
+impl Versions {
+    /// Finds the versions on the cluster; every object gets its newest one for now, or the first.
+    pub(super) fn find(desired: &[Desired], live: &Live) -> Self {
+        let objects = desired.iter().enumerate().filter(|(_, wanted)| is_versioned(wanted));
+        let mut versioned: Vec<Versioned> = objects
+            .map(|(index, wanted)| Versioned {
+                index,
+                key: wanted.object.key(),
+                live: Vec::new(),
+                number: 1,
+                kept: wanted.strategies.num_versions.unwrap_or(KEPT),
+            })
+            .collect();
+        if versioned.is_empty() {
+            return Self::default();
+        }
+        let mut numbers: BTreeMap<ObjectKey, Vec<u64>> = BTreeMap::new();
+        for (key, object) in &live.objects {
+            if annotations::read_live(object).versioned
+                && let Some((name, number)) = split(&key.name)
+            {
+                numbers.entry(ObjectKey { name: name.to_owned(), ..key.clone() }).or_default().push(number);
+            }
+        }
+        for versioned in &mut versioned {
+            versioned.live = numbers.remove(&versioned.key).unwrap_or_default();
+            versioned.live.sort_unstable();
+            versioned.number = versioned.live.last().copied().unwrap_or(1);
+        }
+        Self { versioned }
+    }
+
+    /// The desired objects under their current names, with every reference to them.
+    ///
+    /// # Errors
+    /// Another object of the input has such a name already.
+    pub(super) fn apply(&self, sources: &[Desired], config: &Config) -> Result<Vec<Desired>, Vec<InputError>> {
+        let mut desired = sources.to_vec();
+        if self.versioned.is_empty() {
+            return Ok(desired);
+        }
+        let templates: Vec<(&TemplateRule, Names<'_>)> =
+            config.template_rules.iter().map(|rule| (rule, self.names_of(rule, sources))).collect();
+        let all: BTreeMap<&ObjectKey, &Versioned> =
+            self.versioned.iter().map(|versioned| (&versioned.key, versioned)).collect();
+        for wanted in &mut desired {
+            for (rule, names) in templates.iter().filter(|(_, names)| !names.is_empty()) {
+                rule.references.iter().for_each(|reference| follow(reference, names, &mut wanted.value));
+            }
+            follow_explicit(wanted, &all);
+        }
+        for versioned in &self.versioned {
+            let wanted = &mut desired[versioned.index];
+            wanted.unversioned = Some(std::mem::replace(&mut wanted.object.name, versioned.name()));
+            if let Some(metadata) = Arc::make_mut(&mut wanted.value).get_mut("metadata").and_then(Value::as_object_mut)
+            {
+                metadata.insert("name".to_owned(), wanted.object.name.clone().into());
+            }
+        }
+        self.unique(&desired)?;
+        Ok(desired)
+    }
+
+    /// Gives every object that differs from its newest version the next one. Returns whether there was any.
+    pub(super) fn advance(&mut self, compared: &[Option<Compared>]) -> bool {
+        let mut advanced = false;
+        for versioned in self.versioned.iter_mut().filter(|versioned| !versioned.is_new()) {
+            let Some(Some(compared)) = compared.get(versioned.index) else { continue };
+            // Other owners of the same values are no change.
+            let differs = !compared.fields.is_empty() || compared.live.as_deref().is_none_or(ObjectExt::is_terminating);
+            if differs {
+                versioned.number += 1;
+                advanced = true;
+            }
+        }
+        advanced
+    }
+
+    /// Older versions that stay.
+    pub(super) fn kept(&self) -> BTreeSet<ObjectKey> {
+        let numbers = self.versioned.iter().flat_map(|versioned| {
+            let stay = versioned.live.iter().rev().take(versioned.kept);
+            stay.map(|number| ObjectKey {
+                name: format!("{}{SEPARATOR}{number}", versioned.key.name),
+                ..versioned.key.clone()
+            })
+        });
+        numbers.collect()
+    }
+
+    /// The names of the versioned objects that a rule is about.
+    fn names_of(&self, rule: &TemplateRule, sources: &[Desired]) -> Names<'_> {
+        let matches = |versioned: &&Versioned| matcher::matches_any(&rule.matchers, &sources[versioned.index].value);
+        let members = self.versioned.iter().filter(matches);
+        members.map(|versioned| ((versioned.key.namespace.as_str(), versioned.key.name.as_str()), versioned)).collect()
+    }
+
+    fn unique(&self, desired: &[Desired]) -> Result<(), Vec<InputError>> {
+        let mut seen: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+        let mut errors = Vec::new();
+        for (index, wanted) in desired.iter().enumerate() {
+            let Some(other) = seen.insert(wanted.object.key(), index) else { continue };
+            errors.push(InputError {
+                message: format!(
+                    "{} is also the name of a version; the other one is at {}",
+                    wanted.object,
+                    desired[other].positions.start()
+                ),
+                position: wanted.positions.start(),
+                hints: vec!["rename one of them".to_owned()],
+            });
+        }
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+}
+
+/// Versioned objects by namespace and name in the input.
+type Names<'a> = BTreeMap<(&'a str, &'a str), &'a Versioned>;
+
+/// Name and number of `cfg-ver-3`.
+fn split(name: &str) -> Option<(&str, u64)> {
+    let (name, number) = name.rsplit_once(SEPARATOR)?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    Some((name, number.parse().ok().filter(|_| is_number && !name.is_empty())?))
+}
+
+/// Rewrites the names at one kind of reference.
+fn follow(reference: &ObjectReference, names: &Names<'_>, value: &mut Arc<Value>) {
+    if !matcher::matches_any(&reference.matchers, value) {
+        return;
+    }
+    let namespace = value.namespace().to_owned();
+    for mut place in path::resolve(&reference.path, value) {
+        let Some(map) = path::get(value, &place) else { continue };
+        // A namespace of its own leads elsewhere.
+        let namespace = map.get("namespace").and_then(Value::as_str).unwrap_or(&namespace);
+        let Some(name) = map.get(&reference.name_key).and_then(Value::as_str) else { continue };
+        let Some(&versioned) = names.get(&(namespace, name)).or_else(|| names.get(&("", name))) else { continue };
+        let says_other_kind = map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind != versioned.key.kind);
+        if !says_other_kind {
+            place.push(PathSegment::Key(reference.name_key.clone()));
+            path::set_at(Arc::make_mut(value), &place, versioned.name().into());
+        }
+    }
+}
+
+/// Rewrites the names in annotations `versioned-explicit-ref`.
+fn follow_explicit(wanted: &mut Desired, versioned: &BTreeMap<&ObjectKey, &Versioned>) {
+    for (annotation, reference) in &wanted.strategies.explicit_references {
+        let found = reference.keys(&wanted.object.namespace).iter().find_map(|key| versioned.get(key));
+        let Some(found) = found else { continue };
+        let text = ExplicitReference { name: found.name(), ..reference.clone() }.to_yaml();
+        if let Some(annotations) = Arc::make_mut(&mut wanted.value).metadata_map_mut("annotations") {
+            annotations.insert(annotation.clone(), text.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_number_is_a_version() {
+        assert_eq!(split("cfg-ver-3"), Some(("cfg", 3)));
+        assert_eq!(split("a-ver-1-ver-12"), Some(("a-ver-1", 12)));
+        for name in ["cfg", "cfg-ver-", "cfg-ver-x", "cfg-ver-+1", "-ver-1", "cfg-ver-99999999999999999999999"] {
+            assert_eq!(split(name), None, "{name}");
+        }
+    }
+}
