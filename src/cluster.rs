@@ -6,6 +6,7 @@ mod debug;
 pub mod directory;
 pub mod kinds;
 pub mod kube;
+mod label_query;
 pub mod pages;
 pub mod reviews;
 
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 pub use kinds::{Kind, Kinds};
 pub use kube::{Announce, ConnectOptions, KubeCluster};
+pub use label_query::label_query;
 pub use pages::{Pages, Turn, list_all};
 
 use crate::manifest::Manifest;

@@ -11,6 +11,7 @@ pub mod outcome;
 pub mod owners;
 pub mod place;
 pub mod probe;
+pub mod reconciler;
 pub mod recover;
 pub mod revert;
 pub mod run;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
-use crate::cluster::Patch;
+use crate::cluster::{Patch, label_query};
 
 /// The annotation of a paused workload: the number of replicas that it had.
 pub const PAUSED_REPLICAS: &str = "pushback.dev/paused-replicas";
@@ -75,25 +75,10 @@ fn spec_replicas(workload: &Value) -> u64 {
     workload.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1)
 }
 
-/// The selector of a workload's pods as a query has it: `app=web,tier in (a,b),!canary`.
+/// The selector of a workload's pods as a query has it.
 #[must_use]
 pub fn pod_selector(workload: &Value) -> String {
-    let selector = workload.pointer("/spec/selector");
-    let labels = selector.and_then(|it| it.get("matchLabels")?.as_object()).into_iter().flatten();
-    let labels = labels.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
-    let expressions = selector.and_then(|it| it.get("matchExpressions")?.as_array()).into_iter().flatten();
-    let expressions = expressions.map(|expression| {
-        let key = expression.text("/key");
-        let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
-        let values = values.filter_map(Value::as_str).collect::<Vec<_>>().join(",");
-        match expression.text("/operator") {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        }
-    });
-    labels.chain(expressions).collect::<Vec<_>>().join(",")
+    label_query(workload.pointer("/spec/selector"))
 }
 
 #[cfg(test)]
@@ -143,20 +128,5 @@ mod tests {
         let mut paused = workload(&json!(5));
         paused["metadata"]["annotations"][PAUSED_REPLICAS] = "2".into();
         assert_eq!(resumed(&paused), Some(workload(&json!(5))));
-    }
-
-    #[test]
-    fn a_selector_is_written_as_a_query_has_it() {
-        let selector = json!({
-            "matchLabels": {"app": "web"},
-            "matchExpressions": [
-                {"key": "tier", "operator": "In", "values": ["a", "b"]},
-                {"key": "zone", "operator": "NotIn", "values": ["x"]},
-                {"key": "canary", "operator": "DoesNotExist"},
-                {"key": "team", "operator": "Exists"},
-            ],
-        });
-        let workload = json!({"spec": {"selector": selector}});
-        assert_eq!(pod_selector(&workload), "app=web,tier in (a,b),zone notin (x),!canary,team");
     }
 }

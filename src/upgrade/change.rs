@@ -123,6 +123,13 @@ pub enum Change {
     Fields(Vec<FieldChange>),
     /// A finalizer is added.
     Finalizer(String),
+    /// A finalizer is added, and then the object is deleted: the finalizer holds it.
+    Held {
+        /// The finalizer.
+        finalizer: String,
+        /// The body with which to create it again.
+        body: Value,
+    },
     /// It is created with this body.
     Created(Value),
     /// It is deleted; the body with which to create it again.
@@ -137,6 +144,9 @@ impl fmt::Debug for Change {
         match self {
             Self::Fields(fields) => f.debug_tuple("Fields").field(fields).finish(),
             Self::Finalizer(name) => f.debug_tuple("Finalizer").field(name).finish(),
+            Self::Held { finalizer, .. } => {
+                f.debug_struct("Held").field("finalizer", finalizer).finish_non_exhaustive()
+            }
             Self::Created(_) => f.write_str("Created(..)"),
             Self::Deleted(_) => f.write_str("Deleted(..)"),
             Self::Killed => f.write_str("Killed"),
@@ -156,6 +166,13 @@ impl Step {
     pub fn deletion(live: &Value) -> Self {
         let owners = owners::of_object(live);
         Self { owners, ..Self::new(Target::of(live), Change::Deleted(recreatable(live))) }
+    }
+
+    /// A deletion that a finalizer holds, with everything needed to restore the object.
+    #[must_use]
+    pub fn held_deletion(live: &Value, finalizer: &str) -> Self {
+        let change = Change::Held { finalizer: finalizer.to_owned(), body: recreatable(live) };
+        Self { owners: owners::of_object(live), ..Self::new(Target::of(live), change) }
     }
 
     /// A change of fields to new values, without those that already have them. `None` if nothing is left.
@@ -190,13 +207,16 @@ impl Step {
                 }
                 own.extend(fields.iter().map(|field| field.place.clone()));
             }
-            Change::Finalizer(_) => own.push(Place::keys(["metadata", "finalizers"])),
+            Change::Finalizer(_) | Change::Held { .. } => own.push(Place::keys(["metadata", "finalizers"])),
             Change::Created(_) | Change::Deleted(_) | Change::Killed => return true,
         }
         self.beside = difference::between(before, after);
         self.beside.retain(|field| !own.iter().any(|own| own.holds(&field.place)));
         let places: Vec<Place> = self.values().into_iter().map(|field| field.place).collect();
-        self.owners = owners::of_places(before, places.iter());
+        // What is created again gets all its managers back.
+        if !matches!(self.change, Change::Held { .. }) {
+            self.owners = owners::of_places(before, places.iter());
+        }
         self.held = Some(owners::of_places(after, places.iter()));
         true
     }
@@ -206,7 +226,9 @@ impl Step {
     pub fn values(&self) -> Vec<FieldChange> {
         let fields = match &self.change {
             Change::Fields(fields) => fields.as_slice(),
-            Change::Finalizer(_) | Change::Created(_) | Change::Deleted(_) | Change::Killed => &[],
+            Change::Finalizer(_) | Change::Held { .. } | Change::Created(_) | Change::Deleted(_) | Change::Killed => {
+                &[]
+            }
         };
         fields.iter().chain(&self.beside).flat_map(difference::leaves).collect()
     }
@@ -216,7 +238,7 @@ impl Step {
     #[must_use]
     pub fn is_sensitive(&self) -> bool {
         match &self.change {
-            Change::Deleted(_) => true,
+            Change::Deleted(_) | Change::Held { .. } => true,
             Change::Finalizer(_) if self.beside.is_empty() => false,
             Change::Fields(_) | Change::Finalizer(_) => {
                 let group = self.target.reference().group;
@@ -238,6 +260,7 @@ impl Step {
                 format!("{} of {target} changed", places.join(", "))
             }
             Change::Finalizer(name) => format!("finalizer {name} added to {target}"),
+            Change::Held { finalizer, .. } => format!("finalizer {finalizer} added to {target}, and {target} deleted"),
             Change::Created(_) => format!("{target} created"),
             Change::Deleted(_) | Change::Killed => format!("{target} deleted"),
         }

@@ -6,6 +6,7 @@ mod binding;
 mod created;
 mod deleted;
 mod fields;
+mod held;
 mod planning;
 mod pods;
 mod webhook;
@@ -20,7 +21,10 @@ pub use self::planning::{Planned, Refusal};
 use super::change::{Change, Step, Target};
 use super::journal::IS_OBJECT;
 use super::mark::{MARK, mark_place};
-use crate::cluster::{Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
+use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
+
+/// Most attempts to delete an object that others write at the same time.
+const DELETIONS: u32 = 8;
 
 /// An object before a change, and the server's response to the change.
 #[derive(Clone, Debug)]
@@ -62,7 +66,7 @@ pub async fn make(
             cluster.delete(&address, &options).await?;
             Ok(None)
         }
-        Change::Fields(_) | Change::Finalizer(_) => {
+        Change::Fields(_) | Change::Finalizer(_) | Change::Held { .. } => {
             let live = cluster.get(&address).await?.ok_or_else(|| moved(target))?;
             if live.uid() != target.uid || live.resource_version() != target.resource_version {
                 return Err(moved(target));
@@ -74,6 +78,9 @@ pub async fn make(
                 )
             })?;
             let after = cluster.patch(&address, &guarded(&live, operations), dry_run).await?.object;
+            if matches!(step.change, Change::Held { .. }) {
+                delete_held(cluster, &address, if dry_run { &live } else { &after }, dry_run).await?;
+            }
             Ok(Some(StateChange { before: live, after }))
         }
     }
@@ -88,14 +95,39 @@ fn operations(step: &Step, live: &Value, mark: &str) -> Option<Vec<Value>> {
                 None => field.place.remove(live, 0),
             })
             .collect::<Option<Vec<Value>>>()?,
-        Change::Finalizer(name) => vec![match live.pointer("/metadata/finalizers") {
-            Some(Value::Array(_)) => json!({"op": "add", "path": "/metadata/finalizers/-", "value": name}),
-            _ => json!({"op": "add", "path": "/metadata/finalizers", "value": [name]}),
-        }],
+        Change::Finalizer(name) | Change::Held { finalizer: name, .. } => {
+            vec![match live.pointer("/metadata/finalizers") {
+                Some(Value::Array(_)) => json!({"op": "add", "path": "/metadata/finalizers/-", "value": name}),
+                _ => json!({"op": "add", "path": "/metadata/finalizers", "value": [name]}),
+            }]
+        }
         Change::Created(_) | Change::Deleted(_) | Change::Killed => Vec::new(),
     };
     operations.push(mark_place().set(live, &json!(mark))?);
     Some(operations)
+}
+
+/// Deletes an object that a finalizer holds. Its resourceVersion guards the request, so that one that is late cannot
+/// delete what a recovery has restored; the operator may write in between.
+async fn delete_held(
+    cluster: &dyn Cluster,
+    address: &Address,
+    marked: &Value,
+    dry_run: bool,
+) -> Result<(), ClusterError> {
+    let mut resource_version = marked.resource_version().to_owned();
+    for _ in 1..DELETIONS {
+        let options =
+            DeleteOptions { uid: marked.uid().to_owned(), resource_version, dry_run, ..DeleteOptions::default() };
+        match cluster.delete(address, &options).await {
+            Err(error) if error.kind == ErrorKind::Conflict => {}
+            done => return done.map(drop),
+        }
+        let live = cluster.get(address).await?.filter(|live| live.uid() == marked.uid());
+        let live = live.filter(|live| dry_run || live.annotation(MARK) == marked.annotation(MARK));
+        resource_version = live.ok_or_else(|| moved(&Target::of(marked)))?.resource_version().to_owned();
+    }
+    Err(moved(&Target::of(marked)))
 }
 
 /// A JSON patch that fails if the object is no longer in this state.
@@ -119,7 +151,9 @@ fn marked_body(body: &Value, mark: &str) -> Value {
     body
 }
 
-fn moved(target: &Target) -> ClusterError {
+/// The error for an object that is not as it was looked at.
+#[must_use]
+pub fn moved(target: &Target) -> ClusterError {
     ClusterError::new(ErrorKind::Conflict, format!("{target} has changed since it was looked at"))
 }
 
@@ -132,6 +166,9 @@ pub async fn was_made(cluster: &dyn Cluster, kinds: &Kinds, step: &Step, mark: &
     Ok(match (&step.change, live) {
         (Change::Deleted(_) | Change::Killed, live) => {
             live.is_none_or(|live| live.uid() != step.target.uid || live.is_terminating())
+        }
+        (Change::Held { .. }, live) => {
+            live.is_none_or(|live| live.is_terminating() && live.annotation(MARK) == Some(mark))
         }
         (_, live) => live.is_some_and(|live| live.annotation(MARK) == Some(mark)),
     })

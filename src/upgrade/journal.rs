@@ -31,7 +31,7 @@ const ALTERED_ANNOTATION: &str = "pushback.dev/not-restored";
 /// Key of the journal's data.
 const DATA_KEY: &str = "journal";
 /// Schema version written, and the newest that is read.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 /// Oldest schema version that is read; newer fields are absent there.
 const OLDEST: u32 = 1;
 /// Most bytes of a journal. ConfigMaps and Secrets hold 1 MiB including metadata; base64 turns three bytes into four.

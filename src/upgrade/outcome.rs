@@ -37,6 +37,18 @@ pub struct Deviation {
     pub detail: String,
 }
 
+/// What was seen of a deletion that a finalizer held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldDeletion {
+    /// Whether the object was there with `deletionTimestamp` and the finalizer.
+    pub held: bool,
+    /// Whether it was gone once the finalizer was.
+    pub went_on: bool,
+    /// Whether its owner has made another.
+    pub recreated: bool,
+}
+
 /// Result of one experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -66,9 +78,18 @@ pub struct Outcome {
     /// Time until the cluster recovered by itself; `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_seconds: Option<f64>,
-    /// Measured admission requests.
+    /// Admission requests measured before the injection.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub admissions_before: Vec<Admission>,
+    /// Admission requests measured with the injection in place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub admissions: Vec<Admission>,
+    /// What was seen of a deletion that a finalizer held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<HeldDeletion>,
+    /// Why the hypothesis was not exercised, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unexercised: Option<String>,
     /// Deviations from the expected behaviour.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deviations: Vec<Deviation>,

@@ -41,8 +41,8 @@ pub struct Admission {
 pub struct Measurements {
     /// Requests in scope, one per entry.
     pub inside: Vec<Admission>,
-    /// The request out of scope, if one was possible.
-    pub outside: Option<Admission>,
+    /// Requests out of scope, as far as possible.
+    pub outside: Vec<Admission>,
     /// What could not be measured, and why.
     pub notes: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub async fn measure(
     match outside {
         Some(kind) => {
             let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {}});
-            measured.outside = Some(ask(cluster, kind, &object, namespace, false).await);
+            measured.outside.push(ask(cluster, kind, &object, namespace, false).await);
         }
         None => measured.notes.push("no request outside of the webhook's scope was found to ask with".to_owned()),
     }

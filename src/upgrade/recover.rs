@@ -207,7 +207,7 @@ fn stays_inside(stored: &StoredJournal, step: &super::change::Step) -> bool {
         Change::Fields(_) | Change::Finalizer(_) => namespace.is_empty() || *namespace == stored.address.namespace,
         Change::Created(_) | Change::Killed => *namespace == stored.address.namespace,
         // A deleted object has only the journal's word: its body is restored where it says and nowhere else.
-        Change::Deleted(body) => {
+        Change::Deleted(body) | Change::Held { body, .. } => {
             *namespace == stored.address.namespace
                 && body.namespace() == namespace
                 && body.name() == step.target.name

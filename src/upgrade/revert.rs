@@ -102,7 +102,15 @@ impl Reverting<'_> {
         match (&self.step.change, live) {
             (Change::Killed, _) | (Change::Created(_), None) => Ok(RevertOutcome::Nothing),
             (Change::Created(_), Some(live)) => self.remove_created(&live).await,
-            (Change::Deleted(body), live) => self.recreate(body, live).await,
+            (Change::Held { finalizer, body }, Some(live)) if live.uid() == self.step.target.uid => {
+                if live.is_terminating() {
+                    self.let_go(finalizer, body, &live).await
+                } else {
+                    // Killed before the deletion.
+                    self.restore(&live, alterations).await
+                }
+            }
+            (Change::Deleted(body) | Change::Held { body, .. }, live) => self.recreate(body, live).await,
             (Change::Fields(_) | Change::Finalizer(_), None) => {
                 Ok(RevertOutcome::Gone(format!("{} is gone", self.step.target)))
             }
@@ -165,6 +173,15 @@ impl Reverting<'_> {
         ))
     }
 
+    /// Removes the finalizer that holds the deletion, and creates the object again once it is gone.
+    async fn let_go(&self, finalizer: &str, body: &Value, live: &Arc<Value>) -> Result<RevertOutcome, ClusterError> {
+        if live.annotation(MARK) != Some(self.mark) {
+            return Ok(RevertOutcome::Left(format!("{} is being deleted by somebody else", self.step.target)));
+        }
+        release(self.cluster, &self.address, live, finalizer).await?;
+        self.recreate(body, self.cluster.get(&self.address).await?).await
+    }
+
     fn as_before(&self, differing: &str, why: &str, reverted: fn(String) -> RevertOutcome) -> RevertOutcome {
         match differing {
             "" => RevertOutcome::Restored,
@@ -206,7 +223,7 @@ impl Reverting<'_> {
         let held = self.step.held.as_ref().unwrap_or(&self.step.owners);
         let held = [&held[..], &alterations.owners[..]].concat();
         values.iter().for_each(|field| self.plan(field, live, &held, &mut revert_plan));
-        if let Change::Finalizer(name) = &self.step.change {
+        if let Change::Finalizer(name) | Change::Held { finalizer: name, .. } = &self.step.change {
             revert_plan.operations.extend(without_finalizer(&mut revert_plan.expected, name));
         }
         let restores = !revert_plan.operations.is_empty();
@@ -338,6 +355,24 @@ fn lost(body: &Value, found: &Value) -> Vec<FieldChange> {
     let mut lost = difference::between_contents(body, found);
     lost.retain(|field| field.before.is_some() && field.place != revision && field.place != mark_place());
     lost
+}
+
+/// Removes a finalizer from an object in this state; nothing if it is not there.
+///
+/// # Errors
+/// The cluster's error; `Conflict` if the object has changed.
+pub async fn release(
+    cluster: &dyn Cluster,
+    address: &Address,
+    live: &Value,
+    finalizer: &str,
+) -> Result<(), ClusterError> {
+    let Some(remove) = without_finalizer(&mut live.clone(), finalizer) else { return Ok(()) };
+    match cluster.patch(address, &guarded(live, vec![remove]), false).await {
+        // It was the last one.
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+        done => done.map(drop),
+    }
 }
 
 fn without_finalizer(object: &mut Value, name: &str) -> Option<Value> {

@@ -1,11 +1,18 @@
 //! The stages of one experiment: steady state, journal, injection, observation, revert, steady state again. Once the
 //! journal is written, every path leads to the end of `finish`.
 
+mod admission;
+mod deletion;
+mod exercise;
+mod together;
+mod verdict;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use pushback_preflight::experiment::{Check, Experiment, InjectionType};
 use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
@@ -17,7 +24,7 @@ use super::inject::{self, Planned, Refusal, Site};
 use super::journal::{Draft, Journal, StoredJournal};
 use super::lock::Locks;
 use super::outcome::{Outcome, Verdict};
-use super::probe::{self, SLOW_SECONDS};
+use super::reconciler;
 use super::revert::{Requester, RevertOutcome, revert};
 use super::steady::{self, POLL, all_pass};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
@@ -60,10 +67,19 @@ impl fmt::Debug for Runner<'_> {
 pub struct ActiveExperiment<'a> {
     experiment: &'a Experiment,
     planned: Planned,
+    /// Experiments that change other fields of the same object, and were injected together with it.
+    companions: Vec<ActiveExperiment<'a>>,
+    /// The change of all of them.
+    together: Option<Step>,
     journal: Option<StoredJournal>,
+    is_made: bool,
     /// Number of ready Pods that a PodKill's selector matched before it.
     ready_before: usize,
     healed: bool,
+    /// Each changed object as the injection left it.
+    injected: Vec<Option<Arc<Value>>>,
+    /// What shows that an operator is at work.
+    reconciled: Option<String>,
     /// Why it proves nothing, if so.
     void: Option<String>,
     outcome: Outcome,
@@ -73,12 +89,20 @@ impl ActiveExperiment<'_> {
     /// The injected changes.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
-        self.journal.as_ref().map_or(&[], |stored| &stored.journal.steps)
+        if self.is_made { &self.planned.steps } else { &[] }
+    }
+
+    /// The injected changes, with those of the experiments that were injected together with it.
+    #[must_use]
+    pub fn all_steps(&self) -> Vec<Step> {
+        let companions = self.companions.iter().flat_map(Self::steps);
+        self.steps().iter().chain(companions).cloned().collect()
     }
 
     /// Marks the experiment as void: what it tests did not happen. It is still reverted.
     pub fn make_void(&mut self, reason: &str) {
         self.void = Some(reason.to_owned());
+        self.companions.iter_mut().for_each(|companion| companion.make_void(reason));
     }
 }
 
@@ -95,10 +119,21 @@ impl Runner<'_> {
     }
 
     /// Runs the stages up to and including the injection.
+    async fn begin<'e>(&self, experiment: &'e Experiment, number: usize) -> Result<ActiveExperiment<'e>, Box<Outcome>> {
+        let begun = self.prepare(experiment, number).await?;
+        let id = self.id(number);
+        self.inject(begun, &id).await.map_err(|mut outcomes| Box::new(outcomes.swap_remove(0)))
+    }
+
+    fn id(&self, number: usize) -> String {
+        format!("{}-{number}", self.run)
+    }
+
+    /// Runs the stages before the injection: the steady state, the plan, the rehearsal.
     ///
     /// # Errors
-    /// The outcome of an experiment that was not made; nothing is left of it unless its journal remains.
-    pub async fn begin<'e>(
+    /// The outcome of an experiment that is not made.
+    async fn prepare<'e>(
         &self,
         experiment: &'e Experiment,
         number: usize,
@@ -113,58 +148,106 @@ impl Runner<'_> {
             return Err(ended(outcome, Verdict::Inconclusive, "the steady state did not hold before"));
         }
         let kinds = self.cluster.kinds().await.map_err(|error| unasked(outcome.clone(), &error))?;
-        let id = format!("{}-{number}", self.run);
-        let mut planned = match inject::plan(&*self.cluster, &kinds, experiment, &id).await {
+        let planned = match self.rehearsed(&kinds, experiment, &self.id(number)).await {
             Ok(planned) => planned,
             Err(refusal) => return Err(refused(outcome, &refusal)),
         };
-        if let Err(error) = self.rehearse(&kinds, &mut planned).await {
-            let reason = format!("the server would refuse the injection: {error}");
-            return Err(ended(outcome, Verdict::Inconclusive, reason));
-        }
         outcome.notes.append(&mut planned.notes.clone());
         outcome.changes = planned.steps.iter().map(Step::describe).collect();
         let ready_before = self.ready_pods(&kinds, experiment).await.unwrap_or_default();
-        let mut begun =
-            ActiveExperiment { experiment, planned, journal: None, ready_before, healed: false, void: None, outcome };
-        if begun.planned.steps.is_empty() {
+        let reconciled = match ready_before {
+            0 => reconciler::ready_workload(&*self.cluster, experiment, &experiment.checks).await,
+            _ => Some("its Pods were ready".to_owned()),
+        };
+        let mut begun = ActiveExperiment {
+            experiment,
+            planned,
+            companions: Vec::new(),
+            together: None,
+            journal: None,
+            is_made: false,
+            ready_before,
+            healed: false,
+            injected: Vec::new(),
+            reconciled,
+            void: None,
+            outcome,
+        };
+        self.measure_before(&mut begun).await;
+        Ok(begun)
+    }
+
+    /// The planned changes, with the server's answers to them.
+    async fn rehearsed(&self, kinds: &Kinds, experiment: &Experiment, id: &str) -> Result<Planned, Refusal> {
+        let mut planned = inject::plan(&*self.cluster, kinds, experiment, id).await?;
+        match self.rehearse(kinds, &mut planned).await {
+            Ok(()) => Ok(planned),
+            Err(error) => Err(Refusal::Impossible(format!("the server would refuse the injection: {error}"))),
+        }
+    }
+
+    /// Writes the journal, and makes the changes.
+    ///
+    /// # Errors
+    /// The outcomes if it was not made; nothing is left of it unless its journal remains.
+    async fn inject<'e>(
+        &self,
+        mut begun: ActiveExperiment<'e>,
+        id: &str,
+    ) -> Result<ActiveExperiment<'e>, Vec<Outcome>> {
+        let steps = begun.together.clone().map_or_else(|| begun.planned.steps.clone(), |step| vec![step]);
+        if steps.is_empty() {
             return Ok(begun);
         }
+        let (experiment, run) = (begun.experiment, self.run);
         let locked = tokio::select! {
             locked = self.locks.confirmed() => locked,
             () = self.stopped() => Ok(()),
         };
         if self.is_stopped() || locked.is_err() {
             let reason = if self.is_stopped() { "interrupted" } else { "the lock of its namespace was lost" };
-            return Err(ended(begun.outcome, Verdict::Inconclusive, reason));
+            return Err(begun.all_ended(reason));
         }
-        let steps = begun.planned.steps.clone();
         let kind = experiment.injection.kind.as_str();
-        let journal = Journal::new(self.run, &experiment.name, kind, &self.environment.now(), steps);
-        let written = match Draft::new(&kinds, experiment.injection_namespace(), &id, journal) {
-            Ok(draft) => draft.write(&*self.cluster).await,
-            Err(error) => Err(error),
+        let names: Vec<&str> = begun.members().map(|member| member.experiment.name.as_str()).collect();
+        let names = names.join(", ");
+        let journal = Journal::new(run, &names, kind, &self.environment.now(), steps.clone());
+        let written = async {
+            let kinds = self.cluster.kinds().await?;
+            let draft = Draft::new(&kinds, experiment.injection_namespace(), id, journal)?;
+            Ok::<_, ClusterError>((draft.write(&*self.cluster).await?, kinds))
         };
-        let stored = match written {
+        let (stored, kinds) = match written.await {
             Ok(stored) => stored,
-            Err(error) => {
-                let reason = format!("its journal could not be written: {error}");
-                return Err(ended(begun.outcome, Verdict::Inconclusive, reason));
-            }
+            Err(error) => return Err(begun.all_ended(&format!("its journal could not be written: {error}"))),
         };
-        (self.tell)(format!("{}: {kind}: {}", experiment.name, begun.outcome.changes.join("; ")));
+        let changes: Vec<String> = steps.iter().map(Step::describe).collect();
+        (self.tell)(format!("{names}: {kind}: {}", changes.join("; ")));
         let mark = stored.mark.clone();
         begun.journal = Some(stored);
-        for step in &begun.planned.steps {
-            let Err(error) = inject::make(&*self.cluster, &kinds, step, &mark, false).await else { continue };
+        begun.is_made = true;
+        begun.companions.iter_mut().for_each(|companion| companion.is_made = true);
+        for step in &steps {
+            let error = match inject::make(&*self.cluster, &kinds, step, &mark, false).await {
+                Ok(made) => {
+                    let after = made.map(|made| made.after);
+                    begun.companions.iter_mut().for_each(|companion| companion.injected.push(after.clone()));
+                    begun.injected.push(after);
+                    continue;
+                }
+                Err(error) => error,
+            };
             // The response may be lost although the change was made.
             if error.ambiguous && inject::was_made(&*self.cluster, &kinds, step, &mark).await.unwrap_or(true) {
+                begun.injected.push(None);
                 continue;
             }
-            let mut outcome = self.finish(begun).await;
-            outcome.verdict = outcome.verdict.max(Verdict::Inconclusive);
-            outcome.reason = format!("the injection failed: {error}");
-            return Err(Box::new(outcome));
+            let mut outcomes = self.finish_all(begun).await;
+            for outcome in &mut outcomes {
+                outcome.verdict = outcome.verdict.max(Verdict::Inconclusive);
+                outcome.reason = format!("the injection failed: {error}");
+            }
+            return Err(outcomes);
         }
         Ok(begun)
     }
@@ -184,23 +267,37 @@ impl Runner<'_> {
 
     /// Observes the cluster with the injection in place, until it has recovered or the time is over.
     pub async fn observe(&self, begun: &mut ActiveExperiment<'_>) {
+        let mut companions = std::mem::take(&mut begun.companions);
+        let watched = companions.iter_mut().chain([&mut *begun]).map(|member| self.watch(member));
+        join_all(watched).await;
+        begun.companions = companions;
+        for member in begun.companions.iter_mut() {
+            self.look_for_operator(member).await;
+        }
+        self.look_for_operator(begun).await;
+        self.let_deletion_go_on(begun).await;
+    }
+
+    async fn watch(&self, begun: &mut ActiveExperiment<'_>) {
         let experiment = begun.experiment;
-        let checks = self.checks(experiment);
+        let mut checks = self.checks(experiment);
+        // An object in deletion is not as its checks would have it.
+        checks.retain(|check| !begun.held().any(|step| reconciler::is_about(check, &step.target, experiment)));
         let started = Instant::now();
         let end = started + observation(experiment);
-        if experiment.injection.kind == InjectionType::WebhookDisrupt {
-            self.measure(begun).await;
-        }
+        self.measure_under_fault(begun).await;
         let mut stop = self.stop.clone();
         loop {
             begun.outcome.under_fault = steady::look(&*self.cluster, experiment, &checks).await;
+            self.look_at_deletion(begun).await;
+            self.look_for_exercise(begun).await;
             begun.healed = begun.planned.heals && self.has_healed(begun).await;
             if begun.healed && all_pass(&begun.outcome.under_fault) {
                 begun.outcome.recovery_seconds = Some((started.elapsed().as_secs_f64() * 10.0).round() / 10.0);
                 return;
             }
             // Without an injection there is nothing to wait for.
-            if begun.journal.is_none() || Instant::now() >= end || self.is_stopped() {
+            if !begun.is_made || Instant::now() >= end || self.is_stopped() {
                 return;
             }
             let next = end.min(Instant::now() + POLL);
@@ -212,8 +309,26 @@ impl Runner<'_> {
         }
     }
 
+    /// Reverts an experiment and those that were injected together with it, and decides all their verdicts.
+    pub async fn finish_all(&self, mut begun: ActiveExperiment<'_>) -> Vec<Outcome> {
+        let mut companions = std::mem::take(&mut begun.companions);
+        let (known, error) = (begun.outcome.deviations.len(), begun.outcome.revert_error.clone());
+        debug_assert!(error.is_empty(), "nothing was reverted yet");
+        let lead = self.finish(begun).await;
+        let mut outcomes = Vec::new();
+        for mut companion in companions.drain(..) {
+            let outcome = &mut companion.outcome;
+            outcome.deviations.extend(lead.deviations.iter().skip(known).cloned());
+            outcome.not_restored.clone_from(&lead.not_restored);
+            outcome.revert_error.clone_from(&lead.revert_error);
+            outcomes.push(self.finish(companion).await);
+        }
+        outcomes.insert(0, lead);
+        outcomes
+    }
+
     /// Reverts everything, waits for the steady state to return, and decides the verdict.
-    pub async fn finish(&self, mut begun: ActiveExperiment<'_>) -> Outcome {
+    async fn finish(&self, mut begun: ActiveExperiment<'_>) -> Outcome {
         let experiment = begun.experiment;
         let was_stopped = self.is_stopped();
         if let Some(journal) = begun.journal.take() {
@@ -224,7 +339,7 @@ impl Runner<'_> {
         }
         let patience = if begun.void.is_some() { Duration::ZERO } else { patience(experiment) };
         begun.outcome.after = steady::settle(&*self.cluster, experiment, &self.checks(experiment), patience).await;
-        let (verdict, reason) = verdict(&begun, was_stopped);
+        let (verdict, reason) = verdict::of(&begun, was_stopped);
         (self.tell)(format!("{}: {}: {reason}", experiment.name, verdict.as_str()));
         Outcome { verdict, reason, ..begun.outcome }
     }
@@ -310,26 +425,6 @@ impl Runner<'_> {
         Some(pods.iter().filter(|pod| !pod.is_terminating() && is_ready(pod)).count())
     }
 
-    /// WebhookDisrupt: measures admission under the changed policy.
-    async fn measure(&self, begun: &mut ActiveExperiment<'_>) {
-        let experiment = begun.experiment;
-        let measured = async {
-            let kinds = self.cluster.kinds().await?;
-            let mut all = Vec::new();
-            for target in &begun.planned.measured {
-                if let Some(live) = self.cluster.get(&target.address(&kinds)?).await? {
-                    all.push(probe::measure(&*self.cluster, &kinds, &live, experiment.injection_namespace()).await?);
-                }
-            }
-            Ok::<_, ClusterError>(all)
-        };
-        let outcome = &mut begun.outcome;
-        match measured.await {
-            Err(error) => outcome.notes.push(format!("admission could not be measured: {error}")),
-            Ok(all) => all.into_iter().for_each(|measured| note(measured, outcome)),
-        }
-    }
-
     /// The steady state of the release that runs now.
     fn checks(&self, experiment: &Experiment) -> Vec<Check> {
         match self.released {
@@ -350,27 +445,6 @@ impl Runner<'_> {
     }
 }
 
-/// Adds measurements to the outcome.
-fn note(measured: probe::Measurements, outcome: &mut Outcome) {
-    for admission in &measured.inside {
-        if admission.answer == "unavailable" {
-            outcome.deviate("admission_unavailable", format!("webhook {}: {}", admission.webhook, admission.detail));
-        }
-        if admission.seconds > SLOW_SECONDS {
-            let seconds = admission.seconds;
-            outcome.deviate("slow_admission", format!("webhook {} took {seconds:.1} s", admission.webhook));
-        }
-    }
-    if let Some(outside) =
-        measured.outside.as_ref().filter(|outside| ["denied", "unavailable"].contains(&outside.answer))
-    {
-        outcome.deviate("outside_scope_affected", format!("{}: {}", outside.request, outside.detail));
-    }
-    outcome.admissions.extend(measured.inside);
-    outcome.admissions.extend(measured.outside);
-    outcome.notes.extend(measured.notes);
-}
-
 fn is_healed(step: &Step, live: Option<&Value>) -> bool {
     match (&step.change, live) {
         (Change::Fields(fields), Some(live)) => {
@@ -385,47 +459,6 @@ fn is_healed(step: &Step, live: Option<&Value>) -> bool {
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     conditions.into_iter().any(|condition| condition.text("/type") == "Ready" && condition.text("/status") == "True")
-}
-
-fn verdict(begun: &ActiveExperiment<'_>, was_stopped: bool) -> (Verdict, String) {
-    let outcome = &begun.outcome;
-    let has = |name: &str| outcome.deviations.iter().any(|deviation| deviation.name == name);
-    let said = |verdict, reason: &str| (verdict, reason.to_owned());
-    if !outcome.revert_error.is_empty() {
-        let reason = format!("it could not be reverted: {}; its journal is kept", outcome.revert_error);
-        return (Verdict::Failed, reason);
-    }
-    if !outcome.not_restored.is_empty() {
-        return (Verdict::Failed, format!("not everything is as before: {}", outcome.not_restored.join("; ")));
-    }
-    if let Some(reason) = &begun.void {
-        return said(Verdict::Inconclusive, reason);
-    }
-    if !all_pass(&outcome.after) {
-        return said(Verdict::Failed, "the steady state did not come back after the injection was reverted");
-    }
-    if was_stopped {
-        return said(Verdict::Inconclusive, "interrupted; the injection is reverted");
-    }
-    if has("outside_scope_affected") {
-        return said(Verdict::Failed, "a request outside of the webhook's scope was refused");
-    }
-    if !all_pass(&outcome.under_fault) {
-        return said(Verdict::Degraded, "the steady state came back only after the injection was reverted");
-    }
-    if begun.planned.heals && !begun.healed {
-        return said(Verdict::Degraded, "nobody undid it in time; the steady state held");
-    }
-    if has("admission_unavailable") {
-        return said(Verdict::Degraded, "requests in the webhook's scope were not answered");
-    }
-    if outcome.under_fault.is_empty() && !begun.planned.heals && outcome.admissions.is_empty() {
-        return said(Verdict::Inconclusive, "it has no steady-state check: nothing tells whether it held");
-    }
-    match outcome.recovery_seconds {
-        Some(seconds) => (Verdict::Resilient, format!("as before by itself after {seconds} s")),
-        None => said(Verdict::Resilient, "the steady state held"),
-    }
 }
 
 /// Whether an error may be transient.

@@ -140,10 +140,19 @@ fn details(outcome: &Outcome) -> Vec<String> {
     for (phase, checks) in phases {
         lines.extend(checks.iter().filter(|check| !check.passed).map(|check| format!("{phase}: {}", looked(check))));
     }
-    for admission in &outcome.admissions {
+    let before = outcome.admissions_before.iter().map(|admission| ("before", admission));
+    for (phase, admission) in before.chain(outcome.admissions.iter().map(|admission| ("under the fault", admission))) {
         let webhook = if admission.webhook.is_empty() { "outside of its scope" } else { &admission.webhook };
         let (request, answer, seconds) = (&admission.request, admission.answer, admission.seconds);
-        lines.push(format!("admission, {webhook}: {request} {answer} in {seconds:.3} s"));
+        lines.push(format!("admission {phase}, {webhook}: {request} {answer} in {seconds:.3} s"));
+    }
+    if let Some(deletion) = &outcome.deletion {
+        let end = match (deletion.went_on, deletion.recreated) {
+            (false, _) => "it did not go on",
+            (true, false) => "it went on, and the object was gone",
+            (true, true) => "it went on, and the owner made the object again",
+        };
+        lines.push(format!("deletion: it was held; once the finalizer was gone {end}"));
     }
     let deviations = outcome.deviations.iter().map(|deviation| format!("{}: {}", deviation.name, deviation.detail));
     lines.extend(deviations.chain(outcome.notes.iter().cloned()));

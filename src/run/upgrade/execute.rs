@@ -326,12 +326,14 @@ impl Executing<'_> {
         let mut report = None;
         let mut unsteady: Option<String> = None;
         if let Some(upgrade) = &self.options.upgrade {
-            let begun = begin_all(&self.runner(locks, &tell), &before, &mut outcomes).await;
-            let steps: Vec<Step> = begun.iter().flat_map(|begun| begun.steps().to_vec()).collect();
+            let mut begun = self.runner(locks, &tell).begin_all(&before, &mut outcomes).await;
+            for begun in &mut begun {
+                self.runner(locks, &tell).look_before_upgrade(begun).await;
+            }
+            let steps: Vec<Step> = begun.iter().flat_map(ActiveExperiment::all_steps).collect();
             let upgraded = upgrade.make(self.run, &mut self.cluster, &steps).await;
             let released = upgraded.made.then_some(&upgraded.removed);
             let runner = Runner { released, ..self.runner(locks, &tell) };
-            let mut begun = begun;
             if upgraded.made {
                 // All at once: they met the same upgrade, and each takes minutes.
                 join_all(begun.iter_mut().map(|begun| runner.observe(begun))).await;
@@ -340,7 +342,7 @@ impl Executing<'_> {
                 begun.iter_mut().for_each(|begun| begun.make_void(reason));
             }
             for begun in begun.into_iter().rev() {
-                outcomes.push(runner.finish(begun).await);
+                outcomes.extend(runner.finish_all(begun).await);
             }
             self.unmade = upgraded.unmade;
             let made = upgraded.report?;
@@ -391,22 +393,6 @@ impl Executing<'_> {
         }
         unlocked
     }
-}
-
-/// Makes the injections one after the other, and leaves them in place.
-async fn begin_all<'e>(
-    runner: &Runner<'_>,
-    experiments: &[(usize, &'e Experiment)],
-    outcomes: &mut Vec<Outcome>,
-) -> Vec<ActiveExperiment<'e>> {
-    let mut all = Vec::new();
-    for (number, experiment) in experiments {
-        match runner.begin(experiment, *number).await {
-            Ok(begun) => all.push(begun),
-            Err(outcome) => outcomes.push(*outcome),
-        }
-    }
-    all
 }
 
 /// Whether an experiment injects before the upgrade.

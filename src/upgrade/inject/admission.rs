@@ -8,7 +8,7 @@ use pushback_preflight::experiment::{DangerLevel, Experiment, InjectionType};
 use super::super::change::Target;
 use super::super::journal::NAME_PREFIX;
 use super::planning::{Planned, Planning, Refusal};
-use super::{binding, created, deleted, fields, pods, webhook};
+use super::{binding, created, deleted, fields, held, pods, webhook};
 use crate::cluster::{Cluster, Kinds};
 
 /// Limits on experiments: where they may inject, and how dangerous they may be.
@@ -76,15 +76,15 @@ pub async fn plan(cluster: &dyn Cluster, kinds: &Kinds, experiment: &Experiment,
     let planning = Planning { cluster, kinds, experiment, namespace: experiment.injection_namespace() };
     let planned = match experiment.injection.kind {
         InjectionType::PodKill => pods::kill(&planning).await,
-        InjectionType::NetworkPartition => created::network_policy(&planning, id),
+        InjectionType::NetworkPartition => created::network_policy(&planning, id).await,
         InjectionType::QuotaExhaustion => created::quota(&planning),
         InjectionType::ConfigDrift => fields::config(&planning).await,
         InjectionType::CrdMutation => fields::custom_resource(&planning).await,
         InjectionType::LabelStomping => fields::label(&planning).await,
         InjectionType::DeploymentScaleZero => fields::replicas(&planning).await,
-        InjectionType::FinalizerBlock => fields::finalizer(&planning).await,
+        InjectionType::FinalizerBlock => held::deletion(&planning).await,
         InjectionType::RbacRevoke => binding::subjects(&planning).await,
-        InjectionType::WebhookDisrupt => webhook::policy(&planning).await,
+        InjectionType::WebhookDisrupt => webhook::unreachable(&planning).await,
         InjectionType::ResourceDeletion => deleted::resource(&planning).await,
         InjectionType::SecretDeletion => deleted::secret(&planning).await,
         other => Err(Refusal::NotExecutable(format!("{} is not executed here", other.as_str()))),

@@ -8,24 +8,28 @@ use serde_json::{Value, json};
 use super::super::change::{Change, Step, Target};
 use super::super::journal::NAME_PREFIX;
 use super::planning::{Planned, Planning, Refusal, own_metadata};
+use crate::cluster::{ListQuery, list_all};
 
 /// Resources that a quota of QuotaExhaustion may limit.
 const QUOTAS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];
 
 /// NetworkPartition: a policy that denies all ingress and egress.
-pub(super) fn network_policy(planning: &Planning<'_>, id: &str) -> Result<Planned, Refusal> {
+pub(super) async fn network_policy(planning: &Planning<'_>, id: &str) -> Result<Planned, Refusal> {
     let text = planning.parameter("labelSelector");
     let selector = LabelSelector::parse(text).map_err(|error| Refusal::Impossible(error.to_string()))?;
     let labels =
         selector.equalities().ok_or_else(|| Refusal::Impossible(format!("a NetworkPolicy cannot select {text:?}")))?;
+    let query = ListQuery::new(planning.address("v1", "Pod", "")?.kind, Some(planning.namespace), text);
+    if list_all(planning.cluster, &query).await.map_err(Refusal::Cluster)?.items.is_empty() {
+        return Err(Refusal::Impossible(format!("no Pod of namespace {} has the labels {text}", planning.namespace)));
+    }
     let body = json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": own_metadata(planning.namespace, &format!("{NAME_PREFIX}{id}")),
         "spec": {"podSelector": {"matchLabels": labels}, "policyTypes": ["Ingress", "Egress"]},
     });
-    let notes = vec!["it has an effect only where the cluster's network enforces NetworkPolicies".to_owned()];
-    Ok(Planned { notes, ..creation(body) })
+    Ok(creation(body))
 }
 
 /// QuotaExhaustion: a quota that leaves no room for new objects.

@@ -1,4 +1,5 @@
-//! Injections that delete an object: ResourceDeletion and SecretDeletion. Only objects that can be restored exactly.
+//! Injections that delete an object: ResourceDeletion and SecretDeletion. Only objects that can be restored exactly;
+//! FinalizerBlock asks here, too.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,18 +46,33 @@ fn address(planning: &Planning<'_>, api_version: &str, kind: &str) -> Result<Add
 async fn deletion(planning: &Planning<'_>, address: &Address) -> Result<Planned, Refusal> {
     let live = existing(planning.cluster, address).await?;
     allow_object(&live)?;
-    irretrievable(planning, address, &live).await?;
+    if live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+        let why = "has finalizers, whose controllers clean up what belongs to it: its deletion could not be reverted";
+        return Err(Refusal::Forbidden(format!("{address} {why}")));
+    }
+    irretrievable(planning, address, &live, Allowed::Remade).await?;
     Ok(Planned { steps: vec![Step::deletion(&live)], heals: true, ..Planned::default() })
 }
 
-/// Refuses an object whose deletion removes more than its body can restore.
-async fn irretrievable(planning: &Planning<'_>, address: &Address, live: &Value) -> Result<(), Refusal> {
+/// Which dependents of an object may be deleted with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// None.
+    Nothing,
+    /// Those that a controller makes again as they were.
+    Remade,
+}
+
+/// Refuses an object whose deletion removes more than its body can restore, finalizers aside.
+pub(super) async fn irretrievable(
+    planning: &Planning<'_>,
+    address: &Address,
+    live: &Value,
+    allowed: Allowed,
+) -> Result<(), Refusal> {
     let lost = |why: &str| Err(Refusal::Forbidden(format!("{address} {why}: its deletion could not be reverted")));
     if HOLD_DATA.contains(&address.kind.kind.as_str()) {
         return lost("holds data");
-    }
-    if live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
-        return lost("has finalizers, whose controllers clean up what belongs to it");
     }
     if address.kind.group.is_empty()
         && address.kind.kind == "Secret"
@@ -68,7 +84,12 @@ async fn irretrievable(planning: &Planning<'_>, address: &Address, live: &Value)
         return lost("deletes its volume claims too");
     }
     for dependent in dependents(planning, live.uid()).await.map_err(Refusal::Cluster)? {
-        if !comes_back(&dependent) {
+        let ObjectRef { group, kind, .. } = ObjectRef::of(&dependent);
+        let is_allowed = match allowed {
+            Allowed::Nothing => is_bookkeeping(&group, &kind),
+            Allowed::Remade => comes_back(&dependent),
+        };
+        if !is_allowed {
             return lost(&format!("owns {}, which is deleted with it", ObjectRef::of(&dependent)));
         }
     }

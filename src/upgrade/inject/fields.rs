@@ -1,16 +1,12 @@
-//! Injections that change fields of an object: ConfigDrift, CRDMutation, LabelStomping, DeploymentScaleZero,
-//! FinalizerBlock.
+//! Injections that change fields of an object: ConfigDrift, CRDMutation, LabelStomping, DeploymentScaleZero.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
-use super::super::change::{Change, Step, Target};
+use super::super::change::Step;
 use super::super::place::Place;
 use super::planning::{Planned, Planning, Refusal, allow_object, existing};
-
-/// Default finalizer of experiments that name none.
-const FINALIZER: &str = "chaos.operatorchaos.io/block";
 
 /// ConfigDrift: changes one key of a ConfigMap or Secret.
 pub(super) async fn config(planning: &Planning<'_>) -> Result<Planned, Refusal> {
@@ -64,22 +60,6 @@ pub(super) async fn label(planning: &Planning<'_>) -> Result<Planned, Refusal> {
 /// DeploymentScaleZero: scales a Deployment to zero.
 pub(super) async fn replicas(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     change(planning, "apps/v1", "Deployment", vec![(Place::keys(["spec", "replicas"]), Some(json!(0)))], true).await
-}
-
-/// FinalizerBlock: adds a finalizer to an object.
-pub(super) async fn finalizer(planning: &Planning<'_>) -> Result<Planned, Refusal> {
-    let api_version = Some(planning.parameter("apiVersion")).filter(|given| !given.is_empty()).unwrap_or("v1");
-    let address = planning.address(api_version, planning.parameter("kind"), planning.parameter("name"))?;
-    let live = existing(planning.cluster, &address).await?;
-    allow_object(&live)?;
-    let name = Some(planning.parameter("finalizer")).filter(|given| !given.is_empty()).unwrap_or(FINALIZER);
-    let present = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    if present.filter_map(Value::as_str).any(|finalizer| finalizer == name) {
-        // A revert would remove it.
-        return Err(Refusal::Impossible(format!("{address} has finalizer {name} already: it could not be told apart")));
-    }
-    let step = Step::new(Target::of(&live), Change::Finalizer(name.to_owned()));
-    Ok(Planned { steps: vec![step], ..Planned::default() })
 }
 
 async fn change(

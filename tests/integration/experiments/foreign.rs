@@ -114,14 +114,14 @@ fn what_somebody_has_put_beside_an_injection_stays() {
     let api = operator.cluster.api();
     let webhooks = format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{namespace}");
     let beside = json!({"metadata": {"labels": {"theirs": "1", "app.kubernetes.io/managed-by": "somebody"}, "annotations": {"theirs": "1"}}});
-    let blocked = json!({"metadata": {"finalizers": ["example.com/theirs", "chaos.operatorchaos.io/block",
-        "example.com/more"], "labels": {"theirs": "1"}, "annotations": {"theirs": "1"}}});
+    let blocked = json!({"metadata": {"finalizers": ["chaos.operatorchaos.io/block", "example.com/more"],
+        "labels": {"theirs": "1"}, "annotations": {"theirs": "1"}}});
     let cases = [
         ("drift", operator.path("configmaps", "settings"), &beside),
         ("stomp-away", operator.path("services", "metrics"), &beside),
         ("revoke", operator.path("rolebindings", &format!("{namespace}-operator-leader")), &beside),
         ("webhook", webhooks, &beside),
-        ("finalizer", operator.backup(), &blocked),
+        ("finalizer", operator.path("configmaps", "settings"), &blocked),
     ];
     for (experiment, path, change) in cases {
         let labels = json!({"theirs": null, "app.kubernetes.io/managed-by": null});
@@ -137,8 +137,8 @@ fn what_somebody_has_put_beside_an_injection_stays() {
         let theirs = theirs.as_array().expect("a list").iter().filter(|entry| entry.to_string().contains("f:theirs"));
         assert_eq!(theirs.count(), 1, "{live}");
         if experiment == "finalizer" {
-            assert_eq!(live["metadata"]["finalizers"], json!(["example.com/theirs", "example.com/more"]));
-            api.merge_patch(&path, &json!({"metadata": {"finalizers": ["example.com/theirs"]}})).ok();
+            assert_eq!(live["metadata"]["finalizers"], json!(["example.com/more"]));
+            api.merge_patch(&path, &json!({"metadata": {"finalizers": null}})).ok();
         }
         api.merge_patch(&path, &unlabelled).ok();
     }

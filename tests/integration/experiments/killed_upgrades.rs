@@ -25,18 +25,11 @@ pub(crate) fn tests() -> Vec<TestCase> {
 const STEP: usize = 4;
 
 impl Operator {
-    /// Fields of the app, one of nobody's and a finalizer before the upgrade, a policy behind it.
+    /// Fields of the app and one of nobody's before the upgrade, a policy behind it.
     fn pre_upgrade_suite(&self) {
-        for name in ["mutate", "drift", "finalizer", "revoke"] {
+        for name in ["mutate", "drift", "drift-new-key", "revoke"] {
             let mut experiment = self.experiment_named(name);
             experiment["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});
-            if name == "finalizer" {
-                // One object is one experiment's at a time.
-                let parameters = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "empty"});
-                experiment["spec"]["injection"]["parameters"] = parameters;
-                experiment["spec"]["injection"]["dangerLevel"] = json!("high");
-                experiment["spec"]["blastRadius"]["allowDangerous"] = json!(true);
-            }
             self.place.write(&format!("suite/{name}.yaml"), experiment.to_string());
         }
         self.place.write("suite/partition.yaml", self.experiment_named("partition").to_string());

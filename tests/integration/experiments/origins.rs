@@ -381,7 +381,7 @@ const AS_BEFORE: &str = "as before";
 
 impl Cell {
     fn of(subject: &Subject, origin: Origin, before: &Value, after: &Value, said: &str) -> Self {
-        let was_deleted = subject.kind.ends_with("Deletion");
+        let was_deleted = subject.kind.ends_with("Deletion") || subject.kind == "FinalizerBlock";
         let is = if kept(after.clone(), was_deleted) != kept(before.clone(), was_deleted) {
             "values differ"
         } else if managers(after) != managers(before) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Operator;
+use super::{Operator, managers};
 use crate::support::proxy::{Fault, FaultProxy, Verb, matching};
 use crate::support::pushback::{Ran, finish};
 use crate::support::{TestCase, cases};
@@ -14,6 +14,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: a_kind_that_has_gone_since_it_was_discovered_holds_no_data,
         Controllers: without_an_upgrade_what_needs_one_is_skipped,
         Controllers: what_is_generated_from_two_releases_runs,
+        Controllers: several_experiments_into_one_object_meet_an_upgrade_together,
+        Controllers: experiments_into_one_object_run_one_after_the_other,
     ]
 }
 
@@ -24,8 +26,9 @@ impl Operator {
             "name": "nightly", "field": "keep", "value": "3"});
         let mut before = self.experiment("before", "CRDMutation", "medium", &backup);
         before["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});
-        let selector = json!({"labelSelector": format!("app.kubernetes.io/name={}-operator", self.namespace)});
-        let mut after = self.experiment("behind", "NetworkPartition", "medium", &selector);
+        let mut schedule = backup.clone();
+        schedule["value"] = json!("4");
+        let mut after = self.experiment("behind", "CRDMutation", "medium", &schedule);
         after["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "post-upgrade"});
         self.place.write("suite/a.yaml", after.to_string()).write("suite/b.yaml", before.to_string());
     }
@@ -179,4 +182,61 @@ fn what_is_generated_from_two_releases_runs() {
     operator.assert_as(&before, "simulated");
     let ran = operator.place.run(&["simulate-upgrade", "--recover", "--allow-namespace", namespace]).expect(0);
     assert_eq!(ran.stdout, "Nothing is left to take back.\n");
+}
+
+/// Different fields of one object are changed at once, with one journal; the same field only by the first.
+fn several_experiments_into_one_object_meet_an_upgrade_together() {
+    let operator = Operator::deploy();
+    let namespace = &operator.namespace;
+    let write = |file: &str, name: &str, field: &str, value: &str| {
+        let backup = json!({"apiVersion": format!("{namespace}.example.com/v1alpha1"), "kind": "Backup",
+            "name": "nightly", "field": field, "value": value});
+        let mut experiment = operator.experiment(name, "CRDMutation", "medium", &backup);
+        experiment["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});
+        operator.place.write(&format!("suite/{file}.yaml"), experiment.to_string());
+    };
+    write("a", "keep", "keep", "3");
+    write("b", "schedule", "schedule", "\"1 2 * * *\"");
+    write("c", "keep-again", "keep", "4");
+    write("d", "wrong", "schedule", "7");
+    let before = operator.cluster.api().get(&operator.backup()).ok();
+    operator.release(|text| text);
+    let arguments = operator.upgrade_arguments();
+    let proxy = FaultProxy::start(operator.cluster.kubeconfig_path());
+    let mut command = operator.place.command(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    command.env("KUBECONFIG", proxy.kubeconfig());
+    let report = finish(command, b"").expect(0).json();
+    assert_eq!(checks(&report), [], "{report}");
+    let mut outcomes: Vec<(&str, &str, &str)> = Vec::new();
+    for outcome in report["experiments"].as_array().expect("a list") {
+        let text = |key: &str| outcome[key].as_str().unwrap_or_default();
+        outcomes.push((text("name"), text("verdict"), text("reason")));
+    }
+    outcomes.sort_unstable();
+    let taken = "not exercised: keep changes spec.keep for the same upgrade; run this one with another upgrade";
+    assert_eq!(outcomes[0], ("keep", "Resilient", "the steady state held"), "{report}");
+    assert_eq!(outcomes[1], ("keep-again", "Inconclusive", taken), "{report}");
+    assert_eq!(outcomes[2], ("schedule", "Resilient", "the steady state held"), "{report}");
+    assert_eq!((outcomes[3].0, outcomes[3].1), ("wrong", "Inconclusive"), "{report}");
+    let journals = matching(Verb::Create, "secrets").that(|request| request.json().to_string().contains("journal"));
+    assert_eq!(proxy.count(&journals), 1, "one change, one journal: {:?}", proxy.counts());
+    let after = operator.cluster.api().get(&operator.backup()).ok();
+    assert_eq!((&after["spec"], managers(&after)), (&before["spec"], managers(&before)), "taken back");
+    assert!(!after.to_string().contains("pushback.dev/experiment"), "{after}");
+}
+
+fn experiments_into_one_object_run_one_after_the_other() {
+    let operator = Operator::deploy();
+    let before = operator.contents();
+    for (file, value) in [("a", "3"), ("b", "4")] {
+        let backup = json!({"apiVersion": format!("{}.example.com/v1alpha1", operator.namespace), "kind": "Backup",
+            "name": "nightly", "field": "keep", "value": value});
+        let experiment = operator.experiment(file, "CRDMutation", "medium", &backup);
+        operator.place.write(&format!("suite/{file}.yaml"), experiment.to_string());
+    }
+    let report = operator.run("suite").expect(0).json();
+    for outcome in report["experiments"].as_array().expect("a list") {
+        assert_eq!(outcome["verdict"], "Resilient", "{report}");
+    }
+    operator.assert_as(&before, "one after the other");
 }

@@ -11,7 +11,10 @@ use crate::support::{TestCase, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
-        Controllers: a_webhook_that_nobody_reaches_is_seen_by_its_policy,
+        Controllers: a_webhook_whose_backend_goes_is_seen_by_its_policy_and_comes_back,
+        Controllers: a_service_loses_the_port_that_is_asked_and_nothing_else,
+        Controllers: a_webhook_that_is_never_asked_proves_nothing,
+        Controllers: a_webhook_that_nobody_reaches_is_left_as_it_is,
         Controllers: a_slow_webhook_is_a_warning,
         Controllers: a_request_outside_of_the_scope_passes_and_one_that_does_not_is_a_failure,
         Controllers: what_a_dead_webhook_refuses_is_taken_back_once_it_answers,
@@ -52,9 +55,9 @@ impl Operator {
     }
 }
 
-fn answers(outcome: &Value) -> Vec<(String, String)> {
+fn answers(outcome: &Value, when: &str) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let admissions = outcome["admissions"].as_array().expect("admissions").iter();
+    let admissions = outcome[when].as_array().into_iter().flatten();
     admissions.map(|admission| (text(&admission["webhook"]), text(&admission["answer"]))).collect()
 }
 
@@ -67,27 +70,87 @@ fn deviations(outcome: &Value) -> Vec<&str> {
     deviations.filter_map(|deviation| deviation["name"].as_str()).collect()
 }
 
-fn a_webhook_that_nobody_reaches_is_seen_by_its_policy() {
+/// What is measured before the injection and under it.
+const BEFORE: &str = "admissionsBefore";
+const UNDER: &str = "admissions";
+
+fn a_webhook_whose_backend_goes_is_seen_by_its_policy_and_comes_back() {
+    let operator = Operator::deploy();
+    let before = operator.contents();
+    let outcome = operator.disrupt("Fail");
+    let place = |field: &str| format!("webhooks[backups.example.com].{field}");
+    let changed =
+        format!("{} of ValidatingWebhookConfiguration {} changed", place("clientConfig.url"), operator.namespace);
+    assert_eq!(outcome["changes"], json!([changed]), "its policy is Fail already");
+    assert_eq!(answers(&outcome, BEFORE), [answer("backups.example.com", "admitted"), answer("", "admitted")]);
+    assert_eq!(answers(&outcome, UNDER), [answer("backups.example.com", "unavailable"), answer("", "admitted")]);
+    assert_eq!(outcome["verdict"], "Resilient", "{outcome}");
+    operator.assert_as(&before, "refused by policy");
+    assert_eq!(operator.probe(), 200, "its backend is asked again");
+    let outcome = operator.disrupt("Ignore");
+    let places = [place("failurePolicy"), place("clientConfig.url")].join(", ");
+    assert_eq!(outcome["changes"][0].as_str().and_then(|change| change.split(" of ").next()), Some(places.as_str()));
+    assert_eq!(answers(&outcome, UNDER), [answer("backups.example.com", "admitted"), answer("", "admitted")]);
+    assert_eq!(outcome["verdict"], "Resilient", "{outcome}");
+    operator.assert_as(&before, "passed over");
+}
+
+/// The API server knows the ports of a Service, and asks nobody at one that it does not have.
+fn a_service_loses_the_port_that_is_asked_and_nothing_else() {
+    let mut operator = Operator::deploy();
+    let namespace = operator.namespace.clone();
+    let ports = json!([{"name": "first", "port": 1}, {"name": "webhook", "port": 443}]);
+    let behind = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": "webhook"},
+        "spec": {"ports": ports}});
+    operator.cluster.api().apply(&behind).ok();
+    let service = json!({"service": {"namespace": namespace, "name": "webhook", "port": 443}});
+    let mut configuration = operator.cluster.api().get(&operator.configuration()).ok();
+    configuration["webhooks"][0]["clientConfig"] = service;
+    configuration["webhooks"][0]["failurePolicy"] = json!("Ignore");
+    operator.cluster.api().put(&operator.configuration(), &configuration).ok();
+    let before = operator.contents();
+    let outcome = operator.disrupt("Fail");
+    let change = outcome["changes"][0].as_str().unwrap_or_default();
+    assert!(change.contains("webhooks[backups.example.com].clientConfig.service.port"), "{outcome}");
+    let refused = outcome["admissions"][0]["detail"].as_str().unwrap_or_default();
+    assert!(refused.contains("no service port 2 found for service"), "{outcome}");
+    operator.assert_as(&before, "service");
+    operator.webhook.stop();
+}
+
+fn a_webhook_that_is_never_asked_proves_nothing() {
+    let operator = Operator::deploy();
+    operator.reconfigure(&json!({"objectSelector": {"matchLabels": {"nobody": "has-it"}}}));
+    let outcome = operator.disrupt("Fail");
+    assert_eq!(outcome["verdict"], "Inconclusive", "{outcome}");
+    let reason = outcome["reason"].as_str().unwrap_or_default();
+    assert!(
+        reason.starts_with("not exercised: no write reached webhook backups.example.com: the update of"),
+        "{reason}"
+    );
+    // Pods of every namespace would wait for it, and so would the run's own journal.
+    for (resource, part) in
+        [("pods", "in other namespaces, too, such as"), ("configmaps", "which the run itself writes")]
+    {
+        let rules =
+            json!([{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}]);
+        operator.reconfigure(&json!({"rules": rules, "failurePolicy": "Ignore"}));
+        let outcome = operator.disrupt("Fail");
+        assert_eq!(outcome["verdict"], "Skipped", "{outcome}");
+        assert!(outcome["reason"].as_str().is_some_and(|reason| reason.contains(part)), "{outcome}");
+    }
+}
+
+fn a_webhook_that_nobody_reaches_is_left_as_it_is() {
     let mut operator = Operator::deploy();
     operator.webhook.stop();
     wait_until("the webhook is dead", Duration::from_secs(60), || (operator.probe() >= 400).then_some(()));
     let before = operator.contents();
-    // Its policy is Fail: nothing to change, and nobody is served.
     let outcome = operator.disrupt("Fail");
     assert_eq!(outcome["verdict"], "Degraded", "{outcome}");
     assert_eq!(outcome["reason"], "requests in the webhook's scope were not answered");
-    assert_eq!(answers(&outcome), [answer("backups.example.com", "unavailable"), answer("", "admitted")]);
-    assert_eq!(deviations(&outcome), ["admission_unavailable"]);
-    // With Ignore it is passed over, as soon as the server has heard of it.
-    let outcome = operator.disrupt("Ignore");
-    assert_eq!(
-        outcome["changes"],
-        json!([format!(
-            "webhooks[backups.example.com].failurePolicy of ValidatingWebhookConfiguration {} changed",
-            operator.namespace
-        )])
-    );
-    assert_eq!(answers(&outcome).last(), Some(&answer("", "admitted")), "{outcome}");
+    assert_eq!(answers(&outcome, BEFORE), [answer("backups.example.com", "unavailable"), answer("", "admitted")]);
+    assert_eq!((&outcome["changes"], deviations(&outcome)), (&Value::Null, vec!["admission_unavailable"]));
     operator.assert_as(&before, "disrupted");
     // What it would have to admit is not begun.
     let file = operator.write(&operator.experiment_named("mutate"));
@@ -117,8 +180,10 @@ fn a_slow_webhook_is_a_warning() {
     let outcome = operator.disrupt("Ignore");
     assert_eq!(outcome["verdict"], "Resilient", "{outcome}");
     assert_eq!(deviations(&outcome), ["slow_admission"], "{outcome}");
-    assert!(outcome["admissions"][0]["seconds"].as_f64().is_some_and(|seconds| seconds > 10.0), "{outcome}");
-    assert_eq!(answers(&outcome), [answer("backups.example.com", "admitted"), answer("", "admitted")]);
+    assert!(outcome["admissionsBefore"][0]["seconds"].as_f64().is_some_and(|seconds| seconds > 10.0), "{outcome}");
+    // While nobody reaches it, nobody waits for it.
+    assert_eq!(answers(&outcome, UNDER), [answer("backups.example.com", "admitted"), answer("", "admitted")]);
+    assert!(outcome["admissions"][0]["seconds"].as_f64().is_some_and(|seconds| seconds < 10.0), "{outcome}");
     operator.assert_as(&before, "slow");
     let mut command = vec!["upgrade", "run", "webhook.yaml", "--allow-namespace", &operator.namespace, "--yes"];
     command.extend(["--max-danger", "high"]);
@@ -133,7 +198,8 @@ fn a_request_outside_of_the_scope_passes_and_one_that_does_not_is_a_failure() {
     wait_until("it denies", Duration::from_secs(60), || (operator.probe() == 403).then_some(()));
     let outcome = operator.disrupt("Ignore");
     // What it denies is its own to say; what is none of its business passes.
-    assert_eq!(answers(&outcome), [answer("backups.example.com", "denied"), answer("", "admitted")]);
+    assert_eq!(answers(&outcome, BEFORE), [answer("backups.example.com", "denied"), answer("", "admitted")]);
+    assert_eq!(answers(&outcome, UNDER), [answer("backups.example.com", "admitted"), answer("", "admitted")]);
     assert_eq!(outcome["verdict"], "Resilient", "{outcome}");
     assert!(deny.asked().iter().all(|request| request["resource"]["resource"] == "backups"), "{:?}", deny.asked());
     // Another webhook refuses what this one is not about.
@@ -152,7 +218,8 @@ fn a_request_outside_of_the_scope_passes_and_one_that_does_not_is_a_failure() {
     let outcome = operator.disrupt("Ignore");
     assert_eq!(outcome["verdict"], "Failed", "{outcome}");
     assert_eq!(outcome["reason"], "a request outside of the webhook's scope was refused");
-    assert_eq!(answers(&outcome), [answer("backups.example.com", "denied"), answer("", "denied")]);
+    assert_eq!(answers(&outcome, BEFORE), [answer("backups.example.com", "denied"), answer("", "denied")]);
+    assert_eq!(answers(&outcome, UNDER), [answer("backups.example.com", "admitted"), answer("", "denied")]);
     operator.webhook.stop();
 }
 

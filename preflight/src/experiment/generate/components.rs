@@ -199,7 +199,8 @@ impl<'a> Generation<'a> {
         let (api_version, kind) = (target.api_version.as_str(), target.kind.as_str());
         let injected = Injected {
             kind: InjectionType::FinalizerBlock,
-            danger: DangerLevel::Medium,
+            // It deletes an object that its operator finalizes.
+            danger: DangerLevel::High,
             namespace: Some(target.namespace.clone()),
             parameters: vec![
                 ("apiVersion", api_version.to_owned()),

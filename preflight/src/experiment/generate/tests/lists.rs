@@ -88,7 +88,7 @@ fn a_new_finalizer_blocks_an_object_that_carries_it() {
     assert_eq!(
         shown(&suite),
         [
-            "finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade (disabled) FinalizerBlock medium web \
+            "finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade (disabled) FinalizerBlock high web \
          [\"shop\"] apiVersion=shop.io/v1 finalizer=chaos.operatorchaos.io/block kind=Basket name=name-of-the-basket",
         ]
     );
@@ -96,7 +96,7 @@ fn a_new_finalizer_blocks_an_object_that_carries_it() {
     new.operators[0].components[0].resources.push(resource("shop.io/v1", "Basket", "one", &[]));
     assert_eq!(
         shown(&generate(&old, &new, &diff, &Options::default())),
-        ["finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade FinalizerBlock medium web \
+        ["finalizer-added-web-cleanup.yaml upgrade-test-web-finalizer-added post-upgrade FinalizerBlock high web \
          [\"shop\"] apiVersion=shop.io/v1 finalizer=chaos.operatorchaos.io/block kind=Basket name=one",]
     );
 }
