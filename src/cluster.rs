@@ -4,6 +4,7 @@
 
 mod debug;
 pub mod directory;
+mod json_patch;
 pub mod kinds;
 pub mod kube;
 mod label_query;

@@ -6,7 +6,6 @@ mod discovery;
 mod edit;
 mod folder;
 mod index;
-mod json_patch;
 mod kinds_table;
 mod layout;
 mod lock;

@@ -13,6 +13,7 @@ mod exec;
 pub mod fuzzing;
 mod kubeconfig;
 mod limit;
+mod plain;
 mod proxy;
 mod request;
 mod retry;
@@ -40,12 +41,13 @@ pub use self::connect::{Announce, ConnectOptions};
 use self::credentials::Authenticator;
 use self::endpoint::Endpoint;
 pub use self::limit::Concurrency;
+use self::plain::PlainWrites;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::transport::{Answer, Server, Transport};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
-    Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written,
+    Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written, json_patch,
 };
 
 /// An API server, and what is known about it.
@@ -58,6 +60,7 @@ pub struct KubeCluster {
     transport: Transport,
     version: OnceCell<ServerVersion>,
     kinds: Mutex<Option<Arc<Kinds>>>,
+    plain: PlainWrites,
 }
 
 #[derive(Deserialize)]
@@ -125,6 +128,7 @@ impl KubeCluster {
             transport,
             version: OnceCell::new(),
             kinds: Mutex::new(None),
+            plain: PlainWrites::default(),
         }
     }
 
@@ -138,6 +142,87 @@ impl KubeCluster {
     #[must_use]
     pub fn requests(&self) -> BTreeMap<String, u64> {
         self.transport.counts()
+    }
+
+    /// The result of a plain write after a patch was forbidden. Where that is forbidden too, the first answer says more.
+    fn instead(
+        &self,
+        address: &Address,
+        forbidden: ClusterError,
+        plain: Result<Written, ClusterError>,
+    ) -> Result<Written, ClusterError> {
+        match plain {
+            Ok(mut written) => {
+                written.warnings.extend(self.plain.remember(address));
+                Ok(written)
+            }
+            Err(error) if error.kind == ErrorKind::Forbidden => Err(forbidden),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does what an apply does with create and update.
+    async fn apply_plainly(
+        &self,
+        address: &Address,
+        body: &Value,
+        options: ApplyOptions,
+    ) -> Result<Written, ClusterError> {
+        let mut body = body.clone();
+        let (uid, version) =
+            (plain::take_metadata(&mut body, "uid"), plain::take_metadata(&mut body, "resourceVersion"));
+        let live = match self.get(address).await {
+            // Who may only create may not look.
+            Err(error) if error.kind == ErrorKind::Forbidden => None,
+            live => live?,
+        };
+        let Some(live) = live else {
+            if !uid.is_empty() {
+                return Err(ClusterError::new(ErrorKind::Conflict, format!("{address} no longer exists")));
+            }
+            return self.create(address, &body, options.dry_run).await;
+        };
+        let has_moved = |expected: &str, is: &str| !expected.is_empty() && expected != is;
+        if has_moved(&uid, live.uid()) || has_moved(&version, live.resource_version()) {
+            return Err(ClusterError::new(ErrorKind::Conflict, format!("{address} has changed meanwhile")));
+        }
+        let wanted = plain::applied(&live, &body);
+        match self.replace(address, wanted, &live, options).await {
+            // What is not in the manifest may be the server's own, and not be taken back.
+            Err(error) if error.kind == ErrorKind::Invalid => {
+                self.replace(address, plain::merged(&live, &body), &live, options).await
+            }
+            other => other,
+        }
+    }
+
+    /// Does what a patch does with an update.
+    async fn patch_plainly(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
+        let Some(live) = self.get(address).await? else {
+            return Err(ClusterError::new(ErrorKind::NotFound, format!("{address} does not exist")));
+        };
+        let mut wanted = Value::clone(&live);
+        match patch {
+            Patch::Json(operations) => json_patch::apply(&mut wanted, operations)
+                .map_err(|error| ClusterError { kind: ErrorKind::Conflict, ..error })?,
+            Patch::Merge(merged) => json_patch::merge(&mut wanted, merged),
+        }
+        if wanted.resource_version() != live.resource_version() {
+            return Err(ClusterError::new(ErrorKind::Conflict, format!("{address} has changed meanwhile")));
+        }
+        self.replace(address, wanted, &live, ApplyOptions { dry_run, ..ApplyOptions::WRITE }).await
+    }
+
+    async fn replace(
+        &self,
+        address: &Address,
+        mut wanted: Value,
+        live: &Value,
+        options: ApplyOptions,
+    ) -> Result<Written, ClusterError> {
+        plain::set_version(&mut wanted, live.resource_version());
+        let answer = self.transport.send(&Call::replace(address, &wanted, options)?).await?;
+        Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings })
     }
 
     /// A page of a list; with fewer objects if that many are too large to read at once.
@@ -244,16 +329,34 @@ impl Cluster for KubeCluster {
     }
 
     async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
+        if self.plain.serve(address) {
+            return self.apply_plainly(address, body, options).await;
+        }
         let call = Call::apply(address, body, options)?;
-        let answer = self.transport.send(&call).await?;
-        let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
-        Ok(Written { object: Arc::new(answer.body), created, warnings: answer.warnings })
+        match self.transport.send(&call).await {
+            Ok(answer) => {
+                let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
+                Ok(Written { object: Arc::new(answer.body), created, warnings: answer.warnings })
+            }
+            Err(error) if plain::may_serve(&error) => {
+                self.instead(address, error, self.apply_plainly(address, body, options).await)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn patch(&self, address: &Address, patch: &Patch, dry_run: bool) -> Result<Written, ClusterError> {
+        if self.plain.serve(address) {
+            return self.patch_plainly(address, patch, dry_run).await;
+        }
         let call = Call::patch(address, patch, dry_run)?;
-        let answer = self.transport.send(&call).await.map_err(|error| failed_test(patch, error))?;
-        Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings })
+        match self.transport.send(&call).await {
+            Ok(answer) => Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings }),
+            Err(error) if plain::may_serve(&error) => {
+                self.instead(address, error, self.patch_plainly(address, patch, dry_run).await)
+            }
+            Err(error) => Err(failed_test(patch, error)),
+        }
     }
 
     async fn delete(&self, address: &Address, options: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {

@@ -38,6 +38,7 @@ mod ordering;
 mod output;
 mod ownership;
 mod pages;
+mod plain_writes;
 mod policy;
 mod preflight;
 mod proxy;
@@ -113,6 +114,7 @@ fn all_tests() -> Vec<TestCase> {
         output::tests(),
         ownership::tests(),
         pages::tests(),
+        plain_writes::tests(),
         policy::tests(),
         preflight::tests(),
         proxy::tests(),

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::read::{self, Format, Part};
+use crate::cluster::json_patch::same;
 use crate::cluster::{ClusterError, ErrorKind};
 
 /// The text of a file that holds one object.
@@ -67,23 +68,6 @@ pub(super) fn remove(text: &str, part: &Part, file: &str) -> String {
     let comments = rest.strip_prefix("---").unwrap_or(&rest);
     let rest = if comments.trim().is_empty() { "" } else { rest.as_str() };
     [&text[..part.segment.start], rest, &text[part.segment.end..]].concat()
-}
-
-/// Whether two values are equal in Kubernetes: `1.0` is `1`.
-pub(super) fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => {
-            left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
-        }
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
-        }
-        _ => left == right,
-    }
 }
 
 type Rendering = fn(&Value) -> Result<String, ClusterError>;

@@ -16,7 +16,8 @@ use super::layout::{self, RECORDS};
 use super::present::{self, RECORD_LABELS};
 use super::selector::field_selector;
 use super::source::Source;
-use super::{edit, json_patch, read};
+use super::{edit, read};
+use crate::cluster::json_patch;
 use crate::cluster::{Address, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, Page, Patch, Written};
 
 /// The objects of a folder or git ref.

@@ -164,6 +164,19 @@ impl Call {
         call.carry(address, body)
     }
 
+    /// Writes a whole object, under the resourceVersion that it has.
+    pub(super) fn replace(address: &Address, body: &Value, options: ApplyOptions) -> Result<Self, ClusterError> {
+        let mut call = Self::on_object(Method::PUT, "update", address)?;
+        let mut parameters = Parameters::default();
+        parameters.add("fieldManager", FIELD_MANAGER);
+        parameters.add("fieldValidation", if options.strict { "Strict" } else { "Warn" });
+        parameters.dry_run(options.dry_run);
+        parameters.append_to(&mut call.path_and_query);
+        call.writes = !options.dry_run;
+        call.repeatable = if options.dry_run { Repeatable::Yes } else { Repeatable::IfNotProcessed };
+        call.carry(address, body)
+    }
+
     pub(super) fn delete(address: &Address, options: &DeleteOptions) -> Result<Self, ClusterError> {
         let mut call = Self::on_object(Method::DELETE, "delete", address)?;
         let mut body = json!({

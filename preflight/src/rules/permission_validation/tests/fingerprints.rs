@@ -84,9 +84,9 @@ impl Scenario {
         let bindings = self.bindings.keys().map(|name| ("rolebindings", "shop", *name, Operation::Create));
         for (resource, namespace, name, operation) in objects.chain(roles).chain(bindings) {
             let verbs: &[&str] = match operation {
-                Operation::Create => &["create", "patch"],
+                Operation::Create => &["create"],
                 Operation::Update => &["patch"],
-                Operation::Replace => &["create", "delete", "patch"],
+                Operation::Replace => &["create", "delete"],
                 _ => &["delete"],
             };
             for verb in verbs {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::cluster::{ClusterError, ErrorKind};
 
 /// Applies a merge patch: null removes, maps are merged, everything else replaces.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
+pub(in crate::cluster) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;
@@ -28,7 +28,7 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
 ///
 /// # Errors
 /// `Invalid` for a malformed operation, a path that does not exist or a test that fails.
-pub(super) fn apply(target: &mut Value, patch: &Value) -> Result<(), ClusterError> {
+pub(in crate::cluster) fn apply(target: &mut Value, patch: &Value) -> Result<(), ClusterError> {
     let operations = patch.as_array().ok_or_else(|| invalid("a JSON patch is a list of operations"))?;
     let mut patched = target.clone();
     for (index, operation) in operations.iter().enumerate() {
@@ -39,6 +39,23 @@ pub(super) fn apply(target: &mut Value, patch: &Value) -> Result<(), ClusterErro
     }
     *target = patched;
     Ok(())
+}
+
+/// Whether two values are equal in Kubernetes: `1.0` is `1`.
+pub(in crate::cluster) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, left)| right.get(key).is_some_and(|right| same(left, right)))
+        }
+        _ => left == right,
+    }
 }
 
 fn invalid(message: &str) -> ClusterError {
@@ -74,7 +91,7 @@ fn apply_one(target: &mut Value, operation: &Value) -> Result<(), &'static str> 
         Some("test") => {
             let expected = value()?;
             let found = find(target, &path).ok_or("path does not exist")?;
-            if super::edit::same(found, &expected) { Ok(()) } else { Err("test failed") }
+            if same(found, &expected) { Ok(()) } else { Err("test failed") }
         }
         _ => Err("is not a known operation"),
     }
