@@ -1,6 +1,7 @@
 //! The fields that a manager owns: the sets that the API server keeps in `metadata.managedFields[].fieldsV1`.
 //! Parsed into a tree, combined as sets, and serialised in one canonical form.
 
+mod foreign;
 mod owners;
 mod resolve;
 
@@ -9,6 +10,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+pub use foreign::{ForeignField, foreign_fields};
 pub use owners::{ManagerEntry, Owner, managers, owners_of};
 pub(crate) use resolve::element_matches;
 pub use resolve::{project, resolve};

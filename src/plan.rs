@@ -27,6 +27,7 @@ pub mod quota;
 pub mod refusal;
 mod renewal;
 mod rivals;
+mod stale_pods;
 pub mod takeover;
 mod versioned;
 mod view;

@@ -45,6 +45,7 @@ pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
 pub use object::{ObjectExt, ObjectKey, ObjectRef};
 pub use policy::Policy;
 pub use remedy::{Audience, Remedy, RemedyKind};
+pub use rules::read_by_pods;
 pub use selection::Selection;
 pub use session::Session;
 pub use source::{InputError, PathSegment, Position, Positions};

@@ -23,6 +23,7 @@ pub(crate) use existing_objects::ExistingObjects;
 pub(crate) use field_conflicts::FieldConflicts;
 pub(crate) use permission_validation::PermissionValidation;
 pub(crate) use references::References;
+pub use references::read_by_pods;
 pub(crate) use removed_apis::RemovedApis;
 pub(crate) use stored_versions::StoredVersions;
 pub(crate) use upgrade_diff::UpgradeDiff;

@@ -25,10 +25,11 @@ use super::write::{Done, Failure, Writer};
 use crate::app::identity::APP_LABEL;
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, FIELD_MANAGER};
 use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, Unfinished, UnfinishedLine, WaitOutcome};
+use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::graph::Order;
 use crate::plan::{Plan, Planned};
 use crate::stop::Stop;
@@ -38,6 +39,9 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 
 /// How long running requests may take after the run's time limit. A single request may be retried for longer.
 const LATE_GRACE: Duration = Duration::from_secs(10);
+
+/// Most fields of others that are named with an object that is not ready.
+const FOREIGN_FIELDS: usize = 3;
 
 /// User settings for applying a plan.
 #[derive(Clone, Debug)]
@@ -450,16 +454,29 @@ impl<'a> Engine<'a> {
                 Progress::Skipped(_) if !writes => continue,
                 Progress::Skipped(message) | Progress::Stopped(message) => (Unfinished::NotApplied, of(message), None),
             };
+            let mut reasons = explanation.reasons;
+            if matches!(&node.progress, Progress::TimedOut(_) | Progress::NeverReady(_)) && !is_deletion {
+                reasons.extend(foreign_reasons(planned, node.object.as_deref()));
+            }
             lines.push(UnfinishedLine {
                 object: planned.change.object.clone(),
                 state,
                 message: explanation.message,
-                reasons: explanation.reasons,
+                reasons,
                 elapsed: since.map(|at: Instant| at.elapsed().into()),
             });
         }
         lines
     }
+}
+
+/// Fields that others have set in an object that does not become ready.
+fn foreign_reasons(planned: &Planned, live: Option<&Value>) -> Vec<String> {
+    let (Some(live), Some(manifest)) = (live, planned.change.desired.as_deref()) else { return Vec::new() };
+    let fields = foreign_fields(live, manifest, FIELD_MANAGER);
+    let more = fields.len().saturating_sub(FOREIGN_FIELDS);
+    let told = fields.iter().take(FOREIGN_FIELDS).map(ForeignField::told);
+    told.chain((more > 0).then(|| format!("{more} more fields are set by others"))).collect()
 }
 
 fn generation(object: &Value) -> i64 {

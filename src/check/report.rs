@@ -7,7 +7,7 @@ use pushback_preflight::loosened::{Loosened, RuleOff};
 use pushback_preflight::{Cause, Finding, RunReport};
 use serde::Serialize;
 
-use crate::event::{Counts, RuleLine, SCHEMA_VERSION};
+use crate::event::{Counts, PlannedLine, RuleLine, SCHEMA_VERSION};
 use crate::plan::waves::Waves;
 
 /// Report of a check.
@@ -28,6 +28,9 @@ pub struct CheckReport {
     pub rules: Vec<RuleLine>,
     /// Number of changes by operation.
     pub changes: Counts,
+    /// The changes themselves with their fields, Secrets masked, unchanged objects left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<PlannedLine>,
     /// What the findings have in common: the worst first.
     pub causes: Vec<Cause>,
     /// All findings, in output order.
@@ -95,6 +98,7 @@ impl CheckReport {
             outcome,
             rules: Vec::new(),
             changes: Counts::default(),
+            plan: Vec::new(),
             causes: Vec::new(),
             findings: Vec::new(),
             policy: PolicyReport::default(),

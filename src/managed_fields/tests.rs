@@ -237,3 +237,37 @@ fn an_item_goes_with_what_others_have_in_it_and_a_map_stays_for_them() {
         [format!("f:l {item} f:image")]
     );
 }
+
+#[test]
+fn fields_of_others_are_named_where_they_are_not_what_the_manifest_says() {
+    let manifest = json!({"spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"containers": [
+        {"name": "side", "image": "side:1"}, {"name": "web", "image": "web:1", "ports": [{"containerPort": 80}]},
+    ]}}}});
+    assert_eq!(foreign_fields(&deployment(), &manifest, "pushback"), [], "scale has a writer of its own");
+    let mut object = deployment();
+    object["spec"]["template"]["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+    object["spec"]["template"]["spec"]["containers"][0]["image"] = "side:2".into();
+    object["spec"]["paused"] = true.into();
+    let entry = |manager: &str, spec: Value| {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:annotations": {"f:x": {}}}, "f:spec": spec}})
+    };
+    let entries = object["metadata"]["managedFields"].as_array_mut().expect("entries");
+    entries.push(entry("kube-controller-manager", json!({"f:paused": {}})));
+    entries.push(entry(
+        "kubectl-edit",
+        json!({"f:template": {"f:spec": {
+            "f:nodeSelector": {"f:disk": {}},
+            "f:containers": {"k:{\"name\":\"side\"}": {".": {}, "f:image": {}},
+                             "k:{\"name\":\"web\"}": {"f:image": {}, "f:gone": {}}},
+        }}}),
+    ));
+    let told: Vec<String> = foreign_fields(&object, &manifest, "pushback").iter().map(ForeignField::told).collect();
+    assert_eq!(
+        told,
+        [
+            "spec.template.spec.containers[0].image is not what the manifest says: kubectl-edit has set it",
+            "spec.template.spec.nodeSelector.disk is not in the manifest: kubectl-edit has set it",
+        ]
+    );
+}

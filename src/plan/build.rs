@@ -19,7 +19,7 @@ use super::providers::Providers;
 use super::versioned::{self, Versions};
 use super::{
     Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, quota, refusal, rivals,
-    takeover, webhook_first,
+    stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
@@ -189,6 +189,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     objects.extend(prunes);
     webhook_first::assign(&mut objects);
     operators::assign(&mut objects);
+    stale_pods::note(&mut objects, is_server);
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {
         refusals.extend(quota::check(cluster, kinds, &objects).await);

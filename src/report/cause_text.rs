@@ -15,7 +15,7 @@ use crate::report::finding_text::{VALUE_LIMIT, fact, finding_text, headline, poi
 use crate::report::finding_words::{
     also, consequence, live_total_words, object_name, place_words, rule_and_check, subject, used, waivable, weight,
 };
-use crate::report::object_rows::object_rows;
+use crate::report::object_rows::{folded_rows, object_rows};
 use crate::report::theme::{Role, Theme, severity_role};
 use crate::report::witness_excerpt;
 use crate::report::words::{column_width, hang, pad, shorten};
@@ -401,9 +401,9 @@ fn checks(causes: &[&Cause]) -> String {
     counts.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// A row for each object that refuses: its causes, what they affect, and what to do now.
+/// A row for each object that refuses: its causes, what they affect, and what to do now. Rows that are alike are one.
 fn table(loud: &[&Cause], findings: &[Finding], look: Look) -> String {
-    let objects = object_rows(loud, findings);
+    let objects = if look.verbose { object_rows(loud, findings) } else { folded_rows(loud, findings) };
     let mut rows = vec![["OBJECT", "CAUSES", "AFFECTED", "WHAT NOW"].map(ToOwned::to_owned)];
     for object in objects.iter().take(ROWS) {
         let safe = terminal_safe(&object.name).into_owned();
@@ -417,7 +417,7 @@ fn table(loud: &[&Cause], findings: &[Finding], look: Look) -> String {
         text += &hang(&(line.trim_end().to_owned() + "\n"), look.width);
     }
     if objects.len() > ROWS {
-        text += &format!("{} and {}\n", look.theme.ellipsis(), counted(objects.len() - ROWS, "more object"));
+        text += &format!("{} and {}\n", look.theme.ellipsis(), counted(objects.len() - ROWS, "more row"));
     }
     text + "\n"
 }

@@ -92,6 +92,9 @@ impl Apply {
                 RoundResult::Done(outcome) => {
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
                     end.done = done.map_or(end.done, |before: Counts| before.and_then(end.done));
+                    if setup.cluster.capabilities().server && end.done.writes() > 0 {
+                        end.hints.extend(plan.stale_pods_hints());
+                    }
                     let is_done = matches!(end.code, ExitCode::Success | ExitCode::Changes | ExitCode::NoChanges);
                     if is_done && round < ROUNDS && webhook_came_first(&plan) {
                         done = Some(end.done);

@@ -20,9 +20,9 @@ use crate::check::report::{CheckReport, PolicyReport};
 use crate::check::second_look::SecondLook;
 use crate::check::{self, RuleResults};
 use crate::config::Config;
-use crate::event::{Counts, DiagnosticCode, Event, RuleLine};
+use crate::event::{DiagnosticCode, Event, RuleLine};
 use crate::plan::waves::Waves;
-use crate::plan::{Plan, Planned};
+use crate::plan::{self, Plan, Planned};
 use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
 
@@ -157,11 +157,12 @@ pub fn report(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> Resu
 
 /// The check report of a run.
 fn check_report(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
-    let mut changes = Counts::default();
-    plan.objects.iter().for_each(|planned| changes.add(planned.change.operation));
+    let view = plan::View { config: &setup.config, text: false };
+    let (changes, lines) = plan::planned_lines(plan, &view);
     CheckReport {
         rules: report.rules.iter().map(rule_line).collect(),
         changes,
+        plan: lines,
         causes: causes(&report.findings),
         findings: report.findings.clone(),
         policy: PolicyReport::of(setup.policy_source.clone(), report),

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use crate::support::pushback::example;
+use crate::support::terminal::run_at_terminal;
 use crate::support::{Pushback, TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -13,6 +14,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: help_is_a_command_too,
         Nothing: the_short_flag_for_output_is_a_format_everywhere,
         Nothing: commands_that_need_no_cluster_offer_none,
+        Nothing: tables_keep_to_the_terminal,
+        Nothing: the_changed_fields_of_a_plan_are_in_its_reports,
         Nothing: rules_are_listed_and_explained_and_slips_are_answered,
         Nothing: the_version_is_the_same_by_both_ways,
         Nothing: a_reader_that_goes_away_does_not_end_a_run,
@@ -142,6 +145,62 @@ fn commands_that_need_no_cluster_offer_none() {
     // A script may put the same flags before every command.
     Pushback::new().run(&["--cluster", "dir:live", "version"]).expect(0);
     Pushback::new().run(&["version", "--cluster", "dir:live", "-o", "json"]).expect(0);
+}
+
+fn tables_keep_to_the_terminal() {
+    let pushback = Pushback::new();
+    let workload = |name: &str, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: a-rather-long-namespace}}\nspec:\n  \
+             selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      \
+             containers: [{{name: manager, image: \"registry.example/a/long/path/of/{image}\", args: [--{image}]}}]\n"
+        )
+    };
+    pushback.write("old.yaml", workload("controller-manager", "manager:1"));
+    pushback.write("new.yaml", workload("controller-manager", "manager:2"));
+    for arguments in
+        [&["rules"][..], &["rules", "CRDUpgradeSafety"], &["upgrade", "diff", "--from", "old.yaml", "--to", "new.yaml"]]
+    {
+        for columns in [60, 80] {
+            let shown = run_at_terminal(pushback.command(arguments), columns);
+            let wide: Vec<&str> =
+                shown.screen.lines().filter(|line| line.chars().count() > usize::from(columns)).collect();
+            assert!(wide.is_empty() && shown.screen.lines().count() > 5, "{arguments:?} at {columns}: {wide:?}");
+        }
+    }
+    let piped = pushback.run(&["upgrade", "diff", "--from", "old.yaml", "--to", "new.yaml"]).expect(0).stdout;
+    assert!(piped.lines().any(|line| line.chars().count() > 80), "a line a row where nobody looks: {piped}");
+}
+
+fn the_changed_fields_of_a_plan_are_in_its_reports() {
+    let pushback = Pushback::new();
+    let input = |replicas: u32, password: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\nstringData: {{password: {password}}}\n---\n\
+             apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{replicas: \"{replicas}\"}}\n"
+        )
+    };
+    pushback.write("in.yaml", input(3, "first-pa55"));
+    pushback.run(&["apply", "-a", "x", "-f", "in.yaml", "--cluster", "dir:live", "--yes"]).expect(0);
+    pushback.write("in.yaml", input(4, "second-pa55"));
+    let reports = ["--report", "json=report.json", "--report", "markdown=report.md"];
+    pushback.run(&[&["check", "-a", "x", "-f", "in.yaml", "--cluster", "dir:live"][..], &reports].concat()).expect(0);
+    let plan = &pushback.read_json("report.json")["plan"];
+    let of = |kind: &str| {
+        let lines = plan.as_array().expect("changes");
+        lines.iter().find(|line| line["object"]["kind"] == kind).expect("a change").clone()
+    };
+    let field = &of("ConfigMap")["fields"][0];
+    assert_eq!(
+        (&field["path"], &field["old"], &field["new"]),
+        (&"data.replicas".into(), &"\"3\"".into(), &"\"4\"".into())
+    );
+    assert_eq!(of("Secret")["fields"][0]["path"], "data.password");
+    let markdown = pushback.read("report.md");
+    assert!(markdown.contains("<code>data.replicas</code>: <code>\"3\"</code> → <code>\"4\"</code>"), "{markdown}");
+    for text in [&markdown, &pushback.read("report.json")] {
+        assert!(!text.contains("pa55"), "{text}");
+    }
 }
 
 fn rules_are_listed_and_explained_and_slips_are_answered() {

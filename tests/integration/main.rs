@@ -6,6 +6,7 @@ mod annotations;
 mod architecture;
 mod bad_input;
 mod budgets;
+mod bystanders;
 mod command_line;
 mod command_reference;
 mod config;
@@ -85,6 +86,7 @@ fn all_tests() -> Vec<TestCase> {
         architecture::tests(),
         bad_input::tests(),
         budgets::tests(),
+        bystanders::tests(),
         command_line::tests(),
         command_reference::tests(),
         config::tests(),

@@ -15,6 +15,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use self::generated::Generated;
+pub use self::pods::read_by_pods;
+
 use self::objects::{After, Objects};
 use self::reference::{Part, Reference, Weight};
 use self::selectors::Selecting;

@@ -7,6 +7,8 @@ use clap::{Args, ValueEnum};
 use pushback_preflight::operator::{Severity, compare, definitions, matching};
 
 use crate::cli::arguments::{GlobalArgs, Output, app_name};
+use crate::cli::screen::data_columns;
+use crate::report::check::file::is_standard_output;
 use crate::report::release::formats::{self, Format};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
@@ -148,6 +150,15 @@ pub struct Place {
     pub path: Option<PathBuf>,
     /// The format.
     pub format: &'static Format,
+}
+
+impl Place {
+    /// Columns that tables are wrapped into: those of the terminal that the report is printed on.
+    #[must_use]
+    pub fn columns(&self) -> Option<usize> {
+        let is_printed = self.path.as_deref().is_none_or(is_standard_output);
+        data_columns().filter(|_| is_printed).map(usize::from)
+    }
 }
 
 impl ShownArgs {

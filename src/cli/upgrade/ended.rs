@@ -38,7 +38,7 @@ impl RenderedReport {
     /// The report cannot be represented in this format.
     pub fn of(answer: Answer<impl ReleaseReport>, place: Place) -> Result<Self, CommandError> {
         let Answer { report, code, reason } = answer;
-        let text = (place.format.render)(&report).map_err(|error| not_written(&error))?;
+        let text = (place.format.render)(&report, place.columns()).map_err(|error| not_written(&error))?;
         Ok(Self { text, path: place.path, code, reason })
     }
 }

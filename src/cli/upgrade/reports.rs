@@ -21,6 +21,8 @@ use crate::upgrade::outcome::RunReport;
 pub struct RunReports {
     path: PathBuf,
     format: &'static Format,
+    /// Columns of the terminal that it is printed on.
+    columns: Option<usize>,
     /// Whether the table goes to standard error because another report occupies standard output.
     on_errors: bool,
     /// Folder for `--report-dir`.
@@ -34,6 +36,7 @@ impl RunReports {
     /// # Errors
     /// A report has an unknown format, or two go to standard output.
     pub fn of(place: Place, flags: &[String], folder: Option<PathBuf>) -> Result<Self, CommandError> {
+        let columns = place.columns();
         let path = place.path.unwrap_or_else(|| PathBuf::from("-"));
         let mut reports: Vec<(&RunFormat, ReportSpec)> = Vec::new();
         for flag in flags {
@@ -57,7 +60,7 @@ impl RunReports {
             let hint = "name a file for one of them";
             return Err(CommandError::usage_with_hint("two reports go to standard output", hint));
         }
-        Ok(Self { path, format: place.format, on_errors, folder, reports })
+        Ok(Self { path, format: place.format, columns, on_errors, folder, reports })
     }
 }
 
@@ -73,7 +76,7 @@ impl ExperimentReports for RunReports {
 
     fn take(&self, report: &RunReport) -> Result<(), CommandError> {
         let failed = |error: String| not_written(&error);
-        let text = (self.format.render)(report).map_err(failed)?;
+        let text = (self.format.render)(report, self.columns).map_err(failed)?;
         if self.on_errors {
             Output::standard().progress(&text);
         } else {

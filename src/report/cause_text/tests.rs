@@ -92,6 +92,24 @@ fn what_affects_objects_comes_first_and_the_table_last() {
 }
 
 #[test]
+fn rows_of_the_table_that_are_alike_are_one() {
+    let mut findings = several();
+    let names: Vec<String> = (0..9).map(|index| format!("d{index}.ex.com")).collect();
+    findings.extend(names.iter().map(|name| finding(name, "spec.path", Severity::Error)));
+    let table = |look: Look| {
+        let text = shown(findings.clone(), look);
+        let start = text.find("OBJECT ").expect("a table");
+        text[start..].split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    assert_snapshot!(table(LOOK), @r"
+    OBJECT          CAUSES  AFFECTED     WHAT NOW
+    b.ex.com        3       1 of 7       correct 1 object first
+    10 definitions  2       not counted  check against the cluster
+    ");
+    assert_eq!(table(Look { verbose: true, ..LOOK }).lines().count(), 12, "--verbose shows each");
+}
+
+#[test]
 fn everything_fits_into_sixty_columns() {
     let text = shown(several(), Look { width: 60, ..LOOK });
     assert!(text.lines().all(|line| measure_text_width(line) <= 60), "{text}");

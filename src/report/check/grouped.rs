@@ -12,7 +12,7 @@ use crate::report::finding_words::{live_total_words, place_words, plain_text_of,
 use crate::text::counted;
 
 /// Most further places that are named.
-const PLACES: usize = 10;
+pub(super) const PLACES: usize = 10;
 
 /// Findings of one cause, severity and waiver.
 #[derive(Clone, Debug)]
@@ -42,6 +42,21 @@ pub(super) fn groups(report: &CheckReport) -> Vec<Group<'_>> {
     }
     groups.sort_by_key(|group| (group.first.waived.is_some(), group.first.severity));
     groups
+}
+
+/// What a report that names this many places of a cause leaves out; `None` if that is nothing.
+pub(super) fn left_out<'g>(groups: impl Iterator<Item = &'g Group<'g>>, named: usize) -> Option<String> {
+    let of_group = |group: &Group<'_>| group.others.len().saturating_sub(named);
+    let (causes, places) = groups
+        .map(of_group)
+        .filter(|places| *places > 0)
+        .fold((0, 0), |(causes, sum): (usize, usize), places| (causes + 1, sum + places));
+    (places > 0).then(|| {
+        let (places, causes) = (counted(places, "place"), counted(causes, "cause"));
+        format!(
+            "left out here: {places} of {causes}, of which {named} are named at most; the JSON report has every finding"
+        )
+    })
 }
 
 impl Group<'_> {

@@ -8,7 +8,7 @@ use pushback_preflight::Severity;
 use pushback_preflight::judge::RuleOutcome;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::grouped::{Group, groups};
+use super::grouped::{Group, PLACES, groups, left_out};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::event::RuleLine;
@@ -50,8 +50,14 @@ fn suite(rule: &RuleLine, groups: &[Group<'_>], report: &CheckReport) -> TestSui
     let name = terminal_safe(&rule.name).into_owned();
     let mut suite = TestSuite::new(name.clone());
     suite.add_property(("outcome", rule.outcome.as_str()));
+    let of_rule = || groups.iter().filter(|group| group.first.rule == rule.name);
+    if let Some(left_out) = left_out(of_rule(), PLACES) {
+        // At the top of the suite, and where servers show it.
+        suite.add_property(("leftOut", left_out.as_str()));
+        suite.set_system_out(left_out);
+    }
     let mut used = BTreeMap::new();
-    for group in groups.iter().filter(|group| group.first.rule == rule.name) {
+    for group in of_rule() {
         let mut case = case(group, report);
         // Servers identify a case by its names, so they must be unique.
         let times: &mut usize = used.entry(case.name.to_string()).or_default();
@@ -205,6 +211,29 @@ mod tests {
         assert_eq!((read.tests, case.name.as_str()), (1, "CRDUpgradeSafety"));
         assert!(matches!(&case.status, TestCaseStatus::Skipped { message: Some(message), .. }
             if message.as_str() == "switched off: --preflight=none"));
+    }
+
+    #[test]
+    fn places_that_nobody_names_are_counted_at_the_top() {
+        let mut report = check_report();
+        assert!(!text(&report).contains("leftOut"), "nothing is left out");
+        let at = |index: usize| {
+            let mut finding = report.findings[0].clone().path(format!("spec.a{index}.f"));
+            finding.fingerprint = format!("{index:016}");
+            finding
+        };
+        report.findings = (0..150).map(at).collect();
+        report.causes = pushback_preflight::causes(&report.findings);
+        assert_eq!(report.causes.len(), 1);
+        let said = |places: usize, named: usize| {
+            format!("left out here: {places} places of 1 cause, of which {named} are named at most")
+        };
+        let junit = text(&report);
+        assert!(junit.contains("<property name=\"leftOut\"") && junit.contains(&said(139, 10)), "{junit}");
+        let sarif = super::super::sarif::text(&report);
+        let first = sarif.split("toolExecutionNotifications").nth(1).unwrap_or_default();
+        assert!(first.find(&said(49, 100)) < first.find("\"level\": \"error\""), "{first}");
+        assert!(sarif.contains(&said(49, 100)), "{sarif}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use pushback_preflight::{Cause, Finding, Severity};
 use serde_json::Value;
 
 use super::grouped::{Group, groups};
+use super::markdown_plan;
 use crate::check::report::CheckReport;
 use crate::event::RuleLine;
 use crate::report::cause_text;
@@ -51,24 +52,26 @@ pub fn text(report: &CheckReport) -> String {
             None => objects.push((heading, block)),
         }
     }
-    if shown < report.findings.len() {
+    let accepting = Some(accepting(report)).filter(|text| size + text.len() <= LIMIT).unwrap_or_default();
+    let (changes, unseen) = markdown_plan::changes(&report.plan, LIMIT.saturating_sub(size + accepting.len()));
+    let findings = report.findings.len();
+    let omitted = [
+        (shown < findings).then(|| format!("{} of {}", findings - shown, counted(findings, "finding"))),
+        (unseen > 0).then(|| format!("{} of {}", unseen, counted(report.plan.len(), "change"))),
+    ];
+    let omitted: Vec<String> = omitted.into_iter().flatten().collect();
+    if !omitted.is_empty() {
         // Above the findings, so that nobody takes these for all.
         text += &format!(
-            "\n> [!WARNING]\n> **{} of {} not shown**: this comment would be larger than {LIMIT} characters. \
-             The JSON and SARIF reports have them all.\n",
-            report.findings.len() - shown,
-            counted(report.findings.len(), "finding"),
+            "\n> [!WARNING]\n> **{} not shown**: this comment would be too long. The JSON report has them all.\n",
+            omitted.join(" and "),
         );
     }
     for (heading, blocks) in objects {
         text += &heading;
         text += &blocks;
     }
-    let accepting = accepting(report);
-    if size + accepting.len() <= LIMIT {
-        text += &accepting;
-    }
-    text
+    text + &accepting + &changes
 }
 
 /// The waivers that accept what refuses, folded.

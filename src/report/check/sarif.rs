@@ -7,7 +7,7 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::{Finding, Severity, registry};
 use serde_json::{Value, json};
 
-use super::grouped::{Group, groups};
+use super::grouped::{Group, groups, left_out};
 use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_json;
@@ -44,7 +44,7 @@ pub fn text(report: &CheckReport) -> String {
             "tool": {"driver": {"name": name, "version": version, "semanticVersion": version, "rules": rules}},
             // Scanners use it to keep the results of different apps apart.
             "automationDetails": {"id": format!("pushback/{}/", report.app)},
-            "invocations": [invocation(report)],
+            "invocations": [invocation(report, left_out(groups.iter(), RELATED))],
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
@@ -104,7 +104,7 @@ fn help(rule: &str, check: &str, line: &str) -> String {
     format!("`{check}`: {line}.\n\n`pushback rules {rule}` explains the rule, and so does `docs/rules.md`.")
 }
 
-fn invocation(report: &CheckReport) -> Value {
+fn invocation(report: &CheckReport, left_out: Option<String>) -> Value {
     let unable = report.rules.iter().filter(|rule| rule.outcome != RuleOutcome::Skipped);
     let notifications = unable.flat_map(|rule| {
         rule.reasons.iter().map(|reason| {
@@ -115,9 +115,11 @@ fn invocation(report: &CheckReport) -> Value {
             })
         })
     });
+    let left_out = left_out.map(|text| json!({"level": "note", "message": {"text": text}}));
     json!({
         "executionSuccessful": report.outcome != Outcome::Unable,
-        "toolExecutionNotifications": notifications.collect::<Vec<_>>(),
+        // What is left out comes first, so that nobody takes the rest for all.
+        "toolExecutionNotifications": left_out.into_iter().chain(notifications).collect::<Vec<_>>(),
         "properties": {
             "outcome": report.outcome,
             "app": report.app,

@@ -17,7 +17,7 @@ const SENTENCE: usize = 500;
 const PATH: usize = 200;
 
 /// A block per definition, and the counts.
-fn table(diff: &DefinitionsDiff) -> String {
+fn table(diff: &DefinitionsDiff, columns: Option<usize>) -> String {
     let mut text = String::new();
     for crd in &diff.crds {
         let how = match crd.change_type {
@@ -33,7 +33,7 @@ fn table(diff: &DefinitionsDiff) -> String {
             let name = change.change_type.name();
             table.row(&[&severity, change.verdict.as_str(), &change.version, &name, &change.path, &sentence(change)]);
         }
-        text += &table.text();
+        text += &table.text_within(columns);
         text.push('\n');
     }
     text + &counts(diff).join("\n") + "\n"
@@ -112,8 +112,8 @@ fn markdown(diff: &DefinitionsDiff) -> String {
 }
 
 impl ReleaseReport for DefinitionsDiff {
-    fn table(&self) -> String {
-        table(self)
+    fn table(&self, columns: Option<usize>) -> String {
+        table(self, columns)
     }
 
     fn markdown(&self) -> String {
@@ -168,7 +168,7 @@ mod tests {
             &json!({"a": {"type": "string"}, "b": {"type": "integer", "default": 1}, "c": open}),
             &json!({"b": {"type": "integer", "default": 2}, "c": named}),
         );
-        insta::assert_snapshot!(table(&diff), @r#"
+        insta::assert_snapshot!(table(&diff, None), @r#"
         foos.ex.com
           SEVERITY  OBJECTS   VERSION  CHANGE          WHERE  WHAT
           breaking  breaking  v1       FieldRemoved    a      field of type string removed

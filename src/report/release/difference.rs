@@ -8,8 +8,8 @@ use super::formats::ReleaseReport;
 use super::{difference_html, difference_markdown, difference_text};
 
 impl ReleaseReport for ReleaseDiff {
-    fn table(&self) -> String {
-        difference_text::table(self)
+    fn table(&self, columns: Option<usize>) -> String {
+        difference_text::table(self, columns)
     }
 
     fn markdown(&self) -> String {

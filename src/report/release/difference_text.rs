@@ -7,18 +7,22 @@ use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchTyp
 use super::same_changes::same_changes;
 use crate::report::escape::terminal_safe;
 use crate::report::table::Table;
+use crate::report::words::hang;
 use crate::text::counted;
 
-/// The counts, then a block per component with its changes, the worst first.
+/// The counts, then a block per component with its changes, the worst first, in lines of at most this many columns.
 #[must_use]
-pub fn table(diff: &ReleaseDiff) -> String {
+pub fn table(diff: &ReleaseDiff, columns: Option<usize>) -> String {
     let mut text = format!("{}\n{}\n", terminal_safe(&title(diff)), counts(diff).join("\n"));
+    if let Some(columns) = columns {
+        text = hang(&text, u16::try_from(columns).unwrap_or(u16::MAX));
+    }
     for component in &diff.component_changes {
         let mut changes: Vec<&Change> = own(component).collect();
         changes.sort_by_key(|change| Reverse(change.severity));
         if !changes.is_empty() {
             text += &format!("\n{}\n", terminal_safe(&heading(component)));
-            text += &rows(&changes);
+            text += &rows(&changes, columns);
         }
     }
     if !diff.crd_changes.is_empty() {
@@ -30,7 +34,7 @@ pub fn table(diff: &ReleaseDiff) -> String {
             let name = change.change_type.name();
             table.row(&[&severity, &name, &same.definition(), &same.place(), &change.detail, change.verdict.as_str()]);
         }
-        text += &table.text();
+        text += &table.text_within(columns);
     }
     text + "\n"
 }
@@ -58,13 +62,13 @@ pub(super) fn own(component: &ComponentChange) -> impl Iterator<Item = &Change> 
     component.changes.iter().filter(|change| change.change_type != ChangeType::CrdSchemaChange)
 }
 
-fn rows(changes: &[&Change]) -> String {
+fn rows(changes: &[&Change], columns: Option<usize>) -> String {
     let mut table = Table::new(&["  SEVERITY", "CHANGE", "WHERE", "WHAT"]);
     for change in changes {
         let severity = format!("  {}", change.severity.as_str());
         table.row(&[&severity, &change.change_type.name(), &change.path, &change.message]);
     }
-    table.text()
+    table.text_within(columns)
 }
 
 /// Counts of components and of changes.

@@ -34,12 +34,12 @@ pub static RUN_FORMATS: [RunFormat; 2] = [
 
 /// A table for people: a row per experiment, with its deviations below.
 #[must_use]
-pub fn table(report: &RunReport) -> String {
+pub fn table(report: &RunReport, columns: Option<usize>) -> String {
     let mut table = Table::new(&["EXPERIMENT", "INJECTION", "VERDICT", "REASON"]);
     for outcome in &report.experiments {
         table.row(&[&outcome.name, &outcome.injection, outcome.verdict.as_str(), &outcome.reason]);
     }
-    let mut text = table.text();
+    let mut text = table.text_within(columns);
     for outcome in &report.experiments {
         let details = details(outcome);
         if !details.is_empty() {
@@ -173,8 +173,8 @@ fn summary(report: &RunReport) -> String {
 }
 
 impl ReleaseReport for RunReport {
-    fn table(&self) -> String {
-        table(self)
+    fn table(&self, columns: Option<usize>) -> String {
+        table(self, columns)
     }
 
     fn markdown(&self) -> String {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_table_counts_says_why_and_acts_on_no_terminal() {
-        let text = table(&report());
+        let text = table(&report(), None);
         assert!(text.ends_with("\n1 resilient, 1 degraded, 1 failed, 1 skipped\n"), "{text}");
         assert!(text.contains("  changed_by_another: data.a of ConfigMap shop/b"), "{text}");
         assert!(!text.contains('\u{1b}') && !markdown(&report()).contains('\u{1b}'));

@@ -10,15 +10,15 @@ use crate::report::html::text_page;
 
 /// A report on releases that every format can render.
 pub trait ReleaseReport {
-    /// A table for people.
-    fn table(&self) -> String;
+    /// A table for people, in lines of at most this many columns; none: a line a row.
+    fn table(&self, columns: Option<usize>) -> String;
 
     /// Markdown for a pull request comment.
     fn markdown(&self) -> String;
 
     /// A page to look at; by default the table on a page.
     fn page(&self) -> String {
-        text_page(&self.table())
+        text_page(&self.table(None))
     }
 
     /// JSON data for programs.
@@ -37,40 +37,40 @@ pub struct Format {
     pub about: &'static str,
     /// File extensions that select it.
     endings: &'static [&'static str],
-    /// Renders a report; the error says why it cannot be represented.
-    pub render: fn(&dyn ReleaseReport) -> Result<String, String>,
+    /// Renders a report, tables within this many columns; the error says why it cannot be represented.
+    pub render: fn(&dyn ReleaseReport, Option<usize>) -> Result<String, String>,
 }
 
 /// The default: a table for people.
 pub static TABLE: Format =
-    Format { word: "table", about: "For people", endings: &[], render: |report| Ok(report.table()) };
+    Format { word: "table", about: "For people", endings: &[], render: |report, columns| Ok(report.table(columns)) };
 
 static JSON: Format = Format {
     word: "json",
     about: "JSON",
     endings: &["json"],
-    render: |report| json(&report.data().map_err(|error| error.to_string())?),
+    render: |report, _| json(&report.data().map_err(|error| error.to_string())?),
 };
 
 static YAML: Format = Format {
     word: "yaml",
     about: "The same as YAML",
     endings: &["yaml", "yml"],
-    render: |report| yaml(&report.data().map_err(|error| error.to_string())?),
+    render: |report, _| yaml(&report.data().map_err(|error| error.to_string())?),
 };
 
 static MARKDOWN: Format = Format {
     word: "markdown",
     about: "For a comment on a pull request",
     endings: &["md"],
-    render: |report| Ok(report.markdown()),
+    render: |report, _| Ok(report.markdown()),
 };
 
 static HTML: Format = Format {
     word: "html",
     about: "A page to look at, one file",
     endings: &["html", "htm"],
-    render: |report| Ok(report.page()),
+    render: |report, _| Ok(report.page()),
 };
 
 /// Every format.

@@ -19,7 +19,7 @@ const LONGEST_CELL: usize = 400;
 
 /// The experiments in order, the manual reviews, and the counts.
 #[must_use]
-pub fn table(suite: &Suite) -> String {
+pub fn table(suite: &Suite, columns: Option<usize>) -> String {
     let mut text = format!("{}\n", terminal_safe(&title(suite)));
     if !suite.experiments.is_empty() {
         text += "\n";
@@ -28,7 +28,7 @@ pub fn table(suite: &Suite) -> String {
             let [file, injection, danger, phase, target, needs] = cells(entry);
             table.row(&[&file, &injection, &danger, &phase, &target, &needs]);
         }
-        text += &table.text();
+        text += &table.text_within(columns);
     }
     if !suite.manual.is_empty() {
         text += "\nmanual review:\n";
@@ -42,7 +42,7 @@ pub fn table(suite: &Suite) -> String {
                 &review.reason,
             ]);
         }
-        text += &table.text();
+        text += &table.text_within(columns);
     }
     for export in &suite.exports {
         text += &format!(
@@ -148,8 +148,8 @@ pub fn documents(suite: &Suite) -> String {
 }
 
 impl ReleaseReport for Suite {
-    fn table(&self) -> String {
-        table(self)
+    fn table(&self, columns: Option<usize>) -> String {
+        table(self, columns)
     }
 
     fn markdown(&self) -> String {

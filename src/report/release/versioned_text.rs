@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::formats::ReleaseReport;
 use crate::report::escape::terminal_safe;
 use crate::report::markdown::{code, escaped};
+use crate::report::words::hang;
 use crate::text::counted;
 
 /// A line per check, with its problems below.
@@ -53,8 +54,9 @@ pub struct Versioned<'a> {
 }
 
 impl ReleaseReport for Versioned<'_> {
-    fn table(&self) -> String {
-        table(self.directory, self.checks)
+    fn table(&self, columns: Option<usize>) -> String {
+        let text = table(self.directory, self.checks);
+        columns.map_or_else(|| text.clone(), |columns| hang(&text, u16::try_from(columns).unwrap_or(u16::MAX)))
     }
 
     fn markdown(&self) -> String {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::change::DefinitionChange;
 use crate::schema::Schema;
-use crate::schema::contain::SchemaStep;
+use crate::schema::contain::{SchemaStep, new_branches};
 
 /// One structural change.
 #[derive(Clone, Debug)]
@@ -95,6 +95,17 @@ pub enum Direction {
 impl Direction {
     pub(super) fn wider_if(is_wider: bool) -> Self {
         if is_wider { Self::Wider } else { Self::Tighter }
+    }
+}
+
+impl NodeChange<'_> {
+    /// What new branches of a combinator demand, `allOf[1]: required ["a"]`; empty for other changes.
+    #[must_use]
+    pub fn new_branches(&self) -> Vec<String> {
+        match (self.kind, self.nodes) {
+            (Kind::Branches { .. }, [Some(old), Some(new)]) => new_branches(old.schema, new.schema, self.keyword),
+            _ => Vec::new(),
+        }
     }
 }
 

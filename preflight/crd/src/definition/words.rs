@@ -223,6 +223,14 @@ impl DefinitionChange {
                 format!("{keyword} is met by fewer objects, as fields get defaults")
             }
             "enum" => enumeration(old, new),
+            "allOf" | "anyOf" | "oneOf" | "not" => {
+                let branches = |value: Option<&Value>| text(value).to_owned();
+                match (old, new) {
+                    (None, new) => format!("{keyword} added: {}", branches(new)),
+                    (old, None) => format!("{keyword} removed: {}", branches(old)),
+                    _ => format!("{keyword} changed from {} to {}", branches(old), branches(new)),
+                }
+            }
             "fieldDeclared" => format!("a field of type {} is declared where any value was kept", shown(new)),
             "defaultOfNewField" => format!("a new field with the default {}", shown(new)),
             "minimum" | "minLength" | "minItems" | "minProperties" | "maximum" | "maxLength" | "maxItems"

@@ -37,7 +37,7 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use branches::branches_of;
+pub(crate) use branches::{branches_of, new_branches};
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
 pub use compare::{compare, compare_and_count, harmed_value, object_with};

@@ -2,7 +2,7 @@
 //! informational; changes that drop data, or that the published lists prohibit, are breaking.
 
 use pushback_crd::definition::path::schema_path;
-use pushback_crd::definition::{Direction, Kind, Node, NodeChange, Upgrade, cut, short};
+use pushback_crd::definition::{Direction, Kind, Node, NodeChange, Upgrade, cut, listed, short};
 use pushback_crd::order::canonical;
 use serde_json::Value;
 
@@ -13,6 +13,9 @@ use crate::operator::difference::ChangeType::{
     FieldAdded, FieldRemoved, FieldRenamed, RequiredAdded, RequiredRemoved, TypeChanged,
 };
 use crate::operator::difference::Severity::{self, Breaking, Info, Warning};
+
+/// Most new branches of a combinator that are named.
+const BRANCHES: usize = 3;
 
 /// Options of the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub(super) fn entry(upgrade: &Upgrade<'_>, change: &NodeChange<'_>, options: Opt
                     format!("{keyword} changed: {} are {now} now, {added} of them new, {removed} gone", branches(count))
                 }
             };
+            let said = change.new_branches();
+            let detail = if said.is_empty() { detail } else { format!("{detail}: {}", listed(&said, BRANCHES)) };
             constraint(change, severity(direction), detail)
         }
         Kind::Unreadable => {

@@ -7,7 +7,7 @@ use pushback_crd::definition::path::schema_path;
 use pushback_crd::definition::{CROSS_VERSION_LOSS, DefinitionChange, Place, Proof, Safety};
 use pushback_crd::path::pointer_key;
 use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::contain::{Damage, SchemaStep};
 use serde_json::{Value, json};
 
 use super::OwnSettings;
@@ -35,7 +35,7 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
     }
     match &change.proof {
         Proof::Breaking { damage: Some(damage), .. } => {
-            finding.offence = Some(Offence { pointer: pointer(&damage.path), message: damage.message.clone() });
+            finding.offence = Some(Offence { pointer: pointer(&damage.path), message: broken(&change, damage) });
         }
         Proof::Unknown { keyword, reason } if verdict == Verdict::Unknown && change.node().is_some() => {
             finding.undecided = Some(undecided(&change, keyword, reason.as_deref()));
@@ -44,6 +44,16 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
     }
     finding.witness = change.witness.map(Arc::new);
     Some(finding)
+}
+
+/// What the witness breaks; of several new CEL rules, which one.
+fn broken(change: &DefinitionChange, damage: &Damage) -> String {
+    let message = &damage.message;
+    let is_one_of_several = change.new.as_ref().and_then(Value::as_array).is_some_and(|rules| rules.len() > 1);
+    match &damage.rule {
+        Some(rule) if is_one_of_several && !message.contains(rule.as_str()) => format!("{message} (rule {rule})"),
+        _ => message.clone(),
+    }
 }
 
 /// A path as a JSON pointer (RFC 6901).

@@ -1,9 +1,11 @@
 //! What a Pod needs: the references of a Pod's spec, wherever the spec is.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::reference::{At, Part, Reference, Weight, key};
-use crate::object::ObjectExt;
+use crate::object::{ObjectExt, ObjectKey};
 
 /// The Pod that an object is, or makes: its labels and spec are below it.
 pub(super) fn template<'a>(object: &'a Value) -> Option<At<'a>> {
@@ -25,12 +27,21 @@ pub(super) fn containers<'a>(spec: &At<'a>) -> Vec<At<'a>> {
     ["initContainers", "containers", "ephemeralContainers"].iter().flat_map(|field| spec.list(field)).collect()
 }
 
-/// What the Pods of an object need.
-pub(super) fn references(object: &Value, namespace: &str) -> Vec<Reference> {
-    let Some(spec) = template(object).and_then(|template| template.get("spec")) else { return Vec::new() };
-    let pod = Pod { namespace };
+/// The ConfigMaps and Secrets that the containers of an object's Pods read, optional ones too.
+#[must_use]
+pub fn read_by_pods(object: &Value, namespace: &str) -> BTreeSet<ObjectKey> {
+    let Some(spec) = template(object).and_then(|template| template.get("spec")) else { return BTreeSet::new() };
+    let pod = Pod { namespace, with_optional: true };
+    let mut found = configuration(&pod, &spec);
+    spec.list("volumes").iter().for_each(|volume| found.extend(pod.volume(volume)));
+    let is_read = |key: &ObjectKey| key.group.is_empty() && matches!(key.kind.as_str(), "ConfigMap" | "Secret");
+    found.into_iter().map(|reference| reference.target).filter(is_read).collect()
+}
+
+/// What the environment of the containers comes from.
+fn configuration(pod: &Pod<'_>, spec: &At<'_>) -> Vec<Reference> {
     let mut found = Vec::new();
-    for container in containers(&spec) {
+    for container in containers(spec) {
         for variable in container.list("env") {
             let Some(from) = variable.get("valueFrom") else { continue };
             found.extend(from.get("configMapKeyRef").and_then(|at| pod.key_of("ConfigMap", &at)));
@@ -41,6 +52,14 @@ pub(super) fn references(object: &Value, namespace: &str) -> Vec<Reference> {
             found.extend(from.get("secretRef").and_then(|at| pod.whole("Secret", &at, "name")));
         }
     }
+    found
+}
+
+/// What the Pods of an object need.
+pub(super) fn references(object: &Value, namespace: &str) -> Vec<Reference> {
+    let Some(spec) = template(object).and_then(|template| template.get("spec")) else { return Vec::new() };
+    let pod = Pod { namespace, with_optional: false };
+    let mut found = configuration(&pod, &spec);
     spec.list("volumes").iter().for_each(|volume| found.extend(pod.volume(volume)));
     for secret in spec.list("imagePullSecrets") {
         // The kubelet tries without it.
@@ -64,6 +83,8 @@ pub(super) fn references(object: &Value, namespace: &str) -> Vec<Reference> {
 
 struct Pod<'n> {
     namespace: &'n str,
+    /// Whether what may be missing counts.
+    with_optional: bool,
 }
 
 impl Pod<'_> {
@@ -71,9 +92,9 @@ impl Pod<'_> {
         Some(Reference::to(key(group, kind, namespace, at.text()?), at))
     }
 
-    /// A whole ConfigMap or Secret, unless it is optional.
+    /// A whole ConfigMap or Secret, optional ones only where they count.
     fn whole(&self, kind: &str, at: &At<'_>, field: &str) -> Option<Reference> {
-        let name = at.get(field).filter(|_| !at.is_optional())?;
+        let name = at.get(field).filter(|_| self.with_optional || !at.is_optional())?;
         self.named("", kind, self.namespace, &name)
     }
 

@@ -42,6 +42,8 @@ pub struct Damage {
     pub keyword: String,
     /// The server's error, or a description of the damage.
     pub message: String,
+    /// The CEL rule that it breaks, if it breaks one.
+    pub rule: Option<String>,
 }
 
 /// The pipeline's verdict on a candidate witness.
@@ -119,6 +121,7 @@ pub(super) fn confirm(
                 path: place,
                 keyword: String::new(),
                 message,
+                rule: None,
             });
         }
         if let Some(damage) = unapplied(old, new, stored, &after, path) {
@@ -146,6 +149,7 @@ fn unapplied(
         path: error.path,
         keyword: error.keyword.to_owned(),
         message: error.message,
+        rule: error.rule,
     })
 }
 
@@ -227,6 +231,7 @@ fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
             path: error.path.clone(),
             keyword: error.keyword.to_owned(),
             message: error.message.clone(),
+            rule: error.rule.clone(),
         });
     }
     let lost = |places: &[Path]| places.iter().find(|place| reaches(path, place)).cloned();
@@ -236,7 +241,7 @@ fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
         (None, None) => return None,
     };
     let message = format!("{} {message}", shown(&place));
-    Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message })
+    Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message, rule: None })
 }
 
 /// Whether a place in an object is at a schema node or below it.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::super::model::Schema;
+use super::super::model::{CelRule, Schema};
 use crate::path::PathSegment;
 
 /// Path of a value in an object.
@@ -56,6 +56,8 @@ pub struct SchemaError {
     pub keyword: &'static str,
     /// Description of the error.
     pub message: String,
+    /// The CEL rule that the object breaks, if it is that.
+    pub rule: Option<String>,
 }
 
 /// A check that could not be decided: the server may or may not reject the object for it.
@@ -125,7 +127,13 @@ pub(super) struct Findings {
 
 impl Findings {
     pub(super) fn error(&mut self, path: &[PathSegment], keyword: &'static str, message: impl Into<String>) {
-        self.errors.push(SchemaError { path: path.to_vec(), keyword, message: message.into() });
+        self.errors.push(SchemaError { path: path.to_vec(), keyword, message: message.into(), rule: None });
+    }
+
+    /// The error of a CEL rule.
+    pub(super) fn broken_rule(&mut self, path: &[PathSegment], rule: &CelRule, message: String) {
+        let keyword = "x-kubernetes-validations";
+        self.errors.push(SchemaError { path: path.to_vec(), keyword, message, rule: Some(rule.rule.clone()) });
     }
 
     pub(super) fn unevaluated(&mut self, path: &[PathSegment], keyword: &'static str, reason: impl Into<String>) {

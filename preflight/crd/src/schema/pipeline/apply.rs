@@ -54,7 +54,7 @@ fn field(schema: &Schema, name: &str, value: &Value, path: &mut Path) -> Option<
 }
 
 fn error(path: &[PathSegment], keyword: &'static str, message: &str) -> SchemaError {
-    SchemaError { path: path.to_vec(), keyword, message: message.to_owned() }
+    SchemaError { path: path.to_vec(), keyword, message: message.to_owned(), rule: None }
 }
 
 /// The items that stay when `second` is applied over `first` and no field manager removes them.

@@ -105,7 +105,7 @@ pub(super) fn coerce_embedded(
 }
 
 fn problem(path: Path, message: &str) -> SchemaError {
-    SchemaError { path, keyword: "metadata", message: message.to_owned() }
+    SchemaError { path, keyword: "metadata", message: message.to_owned(), rule: None }
 }
 
 /// The coerced metadata; `None` if it cannot be decoded and stays as it is.

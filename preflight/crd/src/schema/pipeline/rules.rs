@@ -134,12 +134,12 @@ impl Validator {
         match truth {
             Truth::True => {}
             Truth::False if !rule.message.is_empty() => {
-                self.findings.error(&self.path, KEYWORD, rule.message.clone());
+                self.findings.broken_rule(&self.path, rule, rule.message.clone());
             }
-            Truth::False => self.findings.error(&self.path, KEYWORD, format!("it fails the rule {}", rule.rule)),
+            Truth::False => self.findings.broken_rule(&self.path, rule, format!("it fails the rule {}", rule.rule)),
             Truth::Error(message) => {
                 let message = format!("the rule {} cannot be evaluated: {message}", rule.rule);
-                self.findings.error(&self.path, KEYWORD, message);
+                self.findings.broken_rule(&self.path, rule, message);
             }
             Truth::Unknown(why) => {
                 let reason = format!("the rule {} cannot be evaluated here: {why}", rule.rule);

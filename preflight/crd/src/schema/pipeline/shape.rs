@@ -27,7 +27,7 @@ fn shape_with(resource: &Resource<'_>, object: &Value, from_etcd: bool, defaults
     let mut admission = Admission { object: object.clone(), ..Admission::default() };
     let Value::Object(_) = object else {
         let message = "a resource is an object".to_owned();
-        admission.errors.push(SchemaError { path: Path::new(), keyword: "type", message });
+        admission.errors.push(SchemaError { path: Path::new(), keyword: "type", message, rule: None });
         return admission;
     };
     let metadata = metadata::coerce_root(&mut admission, from_etcd);

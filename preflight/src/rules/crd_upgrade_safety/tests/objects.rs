@@ -268,6 +268,6 @@ fn a_keyword_that_stays_and_meets_new_defaults_is_told_as_such() {
     old["status"] = json!({"storedVersions": ["v1"]});
     let other = json!([{"required": ["a"]}, {"required": ["a", "b"]}]);
     let report = run(update(old, with(false, "oneOf", other)));
-    let reported = "oneOf changed from \"2 branches\" to \"2 branches, 1 of them changed\"";
+    let reported = r#"oneOf changed from 2 branches to 2 branches, 1 of them changed (oneOf[1]: required ["a","b"])"#;
     assert!(lines(&report).contains(reported), "{}", lines(&report));
 }
