@@ -250,6 +250,18 @@ impl Step {
         }
     }
 
+    /// Describes the new values of fields, except those of a Secret.
+    #[must_use]
+    pub fn describe_values(&self) -> String {
+        let Change::Fields(fields) = &self.change else { return self.describe() };
+        let told = fields.iter().map(|field| match &field.after {
+            None => format!("{} removed", field.place),
+            Some(_) if self.target.is_secret() => format!("{} set", field.place),
+            Some(value) => format!("{} set to {value}", field.place),
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+
     /// Describes the change without values.
     #[must_use]
     pub fn describe(&self) -> String {

@@ -117,6 +117,30 @@ impl Outcome {
     }
 }
 
+/// One step of a run that a dry run foresees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunStep {
+    /// The experiments that it belongs to; empty for the run itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub experiment: String,
+    /// `create`, `patch`, `delete`; `apply`; `ask`, `wait` and `watch`, which write nothing; `plan` for what is known later.
+    pub action: &'static str,
+    /// The object: `ConfigMap shop/settings`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub object: String,
+    /// What it does.
+    pub detail: String,
+}
+
+impl RunStep {
+    /// A step.
+    #[must_use]
+    pub fn new(experiment: &str, action: &'static str, object: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { experiment: experiment.to_owned(), action, object: object.into(), detail: detail.into() }
+    }
+}
+
 /// The report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -134,6 +158,9 @@ pub struct RunReport {
     pub upgrade: Option<UpgradeReport>,
     /// The experiments, in the order in which they ran.
     pub experiments: Vec<Outcome>,
+    /// The steps that a dry run foresees, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<RunStep>,
 }
 
 /// Result of an upgrade between the injections.
@@ -166,7 +193,8 @@ impl RunReport {
         experiments: Vec<Outcome>,
         was_stopped: bool,
     ) -> Self {
-        let report = Self { schema_version: SCHEMA, run, cluster, outcome: String::new(), upgrade, experiments };
+        let outcome = String::new();
+        let report = Self { schema_version: SCHEMA, run, cluster, outcome, upgrade, experiments, steps: Vec::new() };
         let outcome = match report.unmade_upgrade() {
             _ if was_stopped => "Interrupted",
             Some(_) => "NotUpgraded",

@@ -4,6 +4,7 @@
 mod admission;
 mod deletion;
 mod exercise;
+mod foreseen;
 mod together;
 mod verdict;
 
@@ -120,7 +121,7 @@ impl Runner<'_> {
 
     /// Runs the stages up to and including the injection.
     async fn begin<'e>(&self, experiment: &'e Experiment, number: usize) -> Result<ActiveExperiment<'e>, Box<Outcome>> {
-        let begun = self.prepare(experiment, number).await?;
+        let begun = self.prepare(experiment, number, patience(experiment)).await?;
         let id = self.id(number);
         self.inject(begun, &id).await.map_err(|mut outcomes| Box::new(outcomes.swap_remove(0)))
     }
@@ -137,13 +138,14 @@ impl Runner<'_> {
         &self,
         experiment: &'e Experiment,
         number: usize,
+        patience: Duration,
     ) -> Result<ActiveExperiment<'e>, Box<Outcome>> {
         let mut outcome = blank(experiment);
         if let Err(refusal) = inject::admit(experiment, self.site) {
             return Err(refused(outcome, &refusal));
         }
         (self.tell)(format!("{}: checking the steady state", experiment.name));
-        outcome.before = steady::settle(&*self.cluster, experiment, &experiment.checks, patience(experiment)).await;
+        outcome.before = steady::settle(&*self.cluster, experiment, &experiment.checks, patience).await;
         if !all_pass(&outcome.before) {
             return Err(ended(outcome, Verdict::Inconclusive, "the steady state did not hold before"));
         }
@@ -516,15 +518,4 @@ fn refused(outcome: Outcome, refusal: &Refusal) -> Box<Outcome> {
 
 fn unasked(outcome: Outcome, error: &ClusterError) -> Box<Outcome> {
     ended(outcome, Verdict::Inconclusive, format!("the cluster's kinds could not be read: {error}"))
-}
-
-/// Describes what an experiment would do; only reads.
-///
-/// # Errors
-/// The reason why it would not run.
-pub async fn preview(cluster: &dyn Cluster, site: &Site, experiment: &Experiment) -> Result<Vec<String>, Refusal> {
-    inject::admit(experiment, site)?;
-    let kinds: Arc<Kinds> = cluster.kinds().await.map_err(Refusal::Cluster)?;
-    let planned = inject::plan(cluster, &kinds, experiment, "dry-run").await?;
-    Ok(planned.steps.iter().map(Step::describe).chain(planned.notes).collect())
 }

@@ -2,6 +2,7 @@
 //! was there before is there again. Killed at any write, they are taken back by the next run.
 
 mod foreign;
+mod foreseen;
 mod killed;
 mod killed_upgrades;
 mod origins;
@@ -28,6 +29,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
             Controllers: what_may_not_be_injected_is_skipped_and_says_why,
         ],
         foreign::tests(),
+        foreseen::tests(),
         killed::tests(),
         killed_upgrades::tests(),
         origins::tests(),

@@ -59,6 +59,14 @@ pub fn table(report: &RunReport, columns: Option<usize>) -> String {
             let _ = writeln!(text, "  {}", terminal_safe(&looked(check)));
         }
     }
+    if !report.steps.is_empty() {
+        let mut steps = Table::new(&["STEP", "EXPERIMENT", "ACTION", "OBJECT", "WHAT"]);
+        for (number, step) in (1..).zip(&report.steps) {
+            let number = number.to_string();
+            steps.row(&[number.as_str(), &step.experiment, step.action, &step.object, &step.detail]);
+        }
+        let _ = write!(text, "\n{}", steps.text());
+    }
     let _ = writeln!(text, "\n{}", summary(report));
     text
 }
@@ -191,6 +199,7 @@ mod tests {
     use pushback_preflight::experiment::Experiment;
 
     use super::*;
+    use crate::upgrade::outcome::RunStep;
     use crate::upgrade::run::blank;
 
     fn report() -> RunReport {
@@ -216,6 +225,7 @@ mod tests {
                 stuck,
                 named("later", Verdict::Skipped, "needs upgrade \u{1b}[31m"),
             ],
+            steps: vec![RunStep::new("kill", "delete", "Pod shop/web\u{1b}[31m", "at once")],
         }
     }
 

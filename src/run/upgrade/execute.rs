@@ -27,10 +27,10 @@ use crate::run::signals::until_stopped;
 use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
-use crate::upgrade::lock::{LockError, Locks};
-use crate::upgrade::outcome::{Outcome, RunReport, UpgradeReport, Verdict};
+use crate::upgrade::lock::{LEASE, LockError, Locks};
+use crate::upgrade::outcome::{Outcome, RunReport, RunStep, UpgradeReport, Verdict};
 use crate::upgrade::recover;
-use crate::upgrade::run::{ActiveExperiment, Runner, blank, preview};
+use crate::upgrade::run::{ActiveExperiment, Runner, blank};
 
 /// Options of a run of experiments.
 #[derive(Clone, Debug)]
@@ -127,11 +127,13 @@ impl Execute {
     ) -> Result<ExecutionResult, CommandError> {
         let cluster = connect_server(run, &self.cluster).await?;
         let mut executing = Executing { run, cluster, options: self, unmade: None };
+        let mut steps = Vec::new();
         let phases = match executing.refused_upgrade(&experiments).await? {
             Some(refused) => refused,
             None if self.dry_run => {
-                let outcomes = until_stopped(executing.run.stop.clone(), executing.preview(&experiments)).await?;
-                Phases { outcomes, upgrade: None, is_untouched: true, was_stopped: false }
+                let foreseen = until_stopped(executing.run.stop.clone(), executing.foresee(&experiments)).await?;
+                steps = foreseen.1;
+                Phases { outcomes: foreseen.0, upgrade: None, is_untouched: true, was_stopped: false }
             }
             None => executing.execute(&experiments).await?,
         };
@@ -139,7 +141,10 @@ impl Execute {
         outcomes.extend(left_out);
         let cluster = executing.cluster.description();
         Ok(ExecutionResult {
-            report: RunReport::of(executing.run.id.clone(), cluster, upgrade, outcomes, was_stopped),
+            report: RunReport {
+                steps,
+                ..RunReport::of(executing.run.id.clone(), cluster, upgrade, outcomes, was_stopped)
+            },
             unmade: executing.unmade,
             is_untouched,
             stopped: executing.run.stop.borrow().exit_code().filter(|_| was_stopped),
@@ -205,20 +210,33 @@ struct Executing<'a> {
 }
 
 impl Executing<'_> {
-    async fn preview(&self, experiments: &[Experiment]) -> Result<Vec<Outcome>, CommandError> {
-        let mut outcomes = Vec::new();
-        for experiment in experiments {
-            let mut outcome = blank(experiment);
-            match preview(&*self.cluster, &self.options.site, experiment).await {
-                Ok(changes) => {
-                    outcome.changes = changes;
-                    "dry run: it would be made".clone_into(&mut outcome.reason);
-                }
-                Err(refusal) => outcome.reason = format!("it would not be made: {refusal}"),
+    /// What a run would do; nothing is written.
+    async fn foresee(&self, experiments: &[Experiment]) -> Result<(Vec<Outcome>, Vec<RunStep>), CommandError> {
+        let locks = Locks::none(&self.cluster);
+        let quiet = |_: String| {};
+        // Stands for the id of the run, which is in the names that it gives.
+        let runner = Runner { run: "run", ..self.runner(&locks, &quiet) };
+        let (before, others) = by_phase(experiments);
+        let lock = |action: &'static str, detail: &'static str| {
+            let allowed = self.locked_namespaces(experiments).into_iter();
+            allowed.map(move |namespace| RunStep::new("", action, format!("Lease {namespace}/{LEASE}"), detail))
+        };
+        let mut steps: Vec<RunStep> =
+            lock("create", "the lock of the namespace, renewed while the run lasts").collect();
+        let (mut outcomes, made) = match &self.options.upgrade {
+            Some(upgrade) => {
+                let app = format!("app {}/{}", upgrade.app.namespace, upgrade.app.name);
+                runner.foresee(&before, Some(&app), &others).await
             }
-            outcomes.push(outcome);
-        }
-        Ok(outcomes)
+            None => {
+                let (outcomes, made) = runner.foresee(&[], None, &others).await;
+                (before.iter().map(|(_, skipped)| without_upgrade(skipped)).chain(outcomes).collect(), made)
+            }
+        };
+        steps.extend(made);
+        steps.extend(lock("delete", "the lock of the namespace"));
+        outcomes.iter_mut().for_each(|outcome| outcome.verdict = Verdict::Skipped);
+        Ok((outcomes, steps))
     }
 
     async fn execute(&mut self, experiments: &[Experiment]) -> Result<Phases, CommandError> {
@@ -227,11 +245,7 @@ impl Executing<'_> {
         self.run.confirm(&question).await?;
         let stop = self.run.stop.clone();
         let kinds = until_stopped(stop.clone(), async { Ok(self.cluster.kinds().await?) }).await?;
-        let namespaces: BTreeSet<String> = experiments
-            .iter()
-            .map(|experiment| experiment.injection_namespace().to_owned())
-            .filter(|namespace| self.options.site.allowed.contains(namespace))
-            .collect();
+        let namespaces = self.locked_namespaces(experiments);
         let mut locks = Locks::none(&self.cluster);
         let executed = match until_stopped(stop, self.lock(&kinds, &namespaces, &mut locks)).await {
             Ok(missing) => match self.require_nothing_left(&namespaces).await {
@@ -244,6 +258,11 @@ impl Executing<'_> {
         let (outcomes, upgrade) = executed?;
         let was_stopped = self.run.stop.borrow().exit_code().is_some();
         Ok(Phases { outcomes, upgrade, is_untouched: false, was_stopped })
+    }
+
+    fn locked_namespaces(&self, experiments: &[Experiment]) -> BTreeSet<String> {
+        let namespaces = experiments.iter().map(|experiment| experiment.injection_namespace().to_owned());
+        namespaces.filter(|namespace| self.options.site.allowed.contains(namespace)).collect()
     }
 
     /// Locks namespaces. Returns missing ones if an upgrade may create them.
@@ -319,9 +338,7 @@ impl Executing<'_> {
     ) -> Result<(Vec<Outcome>, Option<UpgradeReport>), CommandError> {
         let events = self.run.events.clone();
         let tell = move |message: String| events.send(Event::Diagnostic { code: DiagnosticCode::Experiment, message });
-        let numbered: Vec<(usize, &Experiment)> = (1..).zip(experiments).collect();
-        let (before, others): (Vec<_>, Vec<_>) =
-            numbered.into_iter().partition(|(_, experiment)| is_before(experiment));
+        let (before, others) = by_phase(experiments);
         let mut outcomes: Vec<Outcome> = Vec::new();
         let mut report = None;
         let mut unsteady: Option<String> = None;
@@ -353,8 +370,7 @@ impl Executing<'_> {
             }
             report = Some(made);
         } else {
-            let reason = "needs upgrade: give --upgrade with -a APP and -f NEW";
-            outcomes.extend(before.iter().map(|(_, skipped)| Outcome { reason: reason.to_owned(), ..blank(skipped) }));
+            outcomes.extend(before.iter().map(|(_, skipped)| without_upgrade(skipped)));
         }
         let unlocked = if unsteady.is_none() { self.lock_new(locks, missing).await } else { BTreeMap::new() };
         let runner = self.runner(locks, &tell);
@@ -393,6 +409,19 @@ impl Executing<'_> {
         }
         unlocked
     }
+}
+
+/// The outcome of an experiment that needs an upgrade where there is none.
+fn without_upgrade(experiment: &Experiment) -> Outcome {
+    Outcome { reason: "needs upgrade: give --upgrade with -a APP and -f NEW".to_owned(), ..blank(experiment) }
+}
+
+/// Experiments with their numbers.
+type Numbered<'e> = Vec<(usize, &'e Experiment)>;
+
+/// Those that inject before the upgrade, and the others.
+fn by_phase(experiments: &[Experiment]) -> (Numbered<'_>, Numbered<'_>) {
+    (1..).zip(experiments).partition(|(_, experiment)| is_before(experiment))
 }
 
 /// Whether an experiment injects before the upgrade.

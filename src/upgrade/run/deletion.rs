@@ -56,8 +56,7 @@ impl Runner<'_> {
 
     async fn let_go(&self, step: &Step) -> Result<HeldDeletion, ClusterError> {
         let Change::Held { finalizer, body } = &step.change else { return Ok(HeldDeletion::default()) };
-        let owners = body.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
-        let has_owner = owners.into_iter().any(|owner| owner.get("controller") == Some(&Value::Bool(true)));
+        let has_owner = has_controller(body);
         let end = Instant::now() + GOING_ON;
         loop {
             let live = self.live(step).await?;
@@ -91,6 +90,12 @@ impl Runner<'_> {
     async fn live(&self, step: &Step) -> Result<Option<Arc<Value>>, ClusterError> {
         self.cluster.get(&self.address(step).await?).await
     }
+}
+
+/// Whether a controller owns the object, and makes it again.
+pub(super) fn has_controller(body: &Value) -> bool {
+    let owners = body.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    owners.into_iter().any(|owner| owner.get("controller") == Some(&Value::Bool(true)))
 }
 
 fn finalizers(live: &Value) -> impl Iterator<Item = &str> {

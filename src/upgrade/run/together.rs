@@ -2,10 +2,11 @@
 //! journal, and is taken back together. So no revert has to get past a value that another experiment has set.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pushback_preflight::experiment::Experiment;
 
-use super::{ActiveExperiment, Runner, ended};
+use super::{ActiveExperiment, Runner, ended, patience};
 use crate::cluster::ClusterError;
 use crate::upgrade::change::{Change, Step};
 use crate::upgrade::difference::FieldChange;
@@ -36,25 +37,35 @@ impl Runner<'_> {
     ) -> Vec<ActiveExperiment<'e>> {
         let mut all = Vec::new();
         for members in self.by_object(experiments).await {
-            let mut lead: Option<(ActiveExperiment<'e>, usize)> = None;
-            for (number, experiment) in members {
-                let prepared = match (self.prepare(experiment, number).await, &mut lead) {
-                    (Err(outcome), _) => Err(outcome),
-                    (Ok(begun), Some((lead, _))) => self.join(lead, begun).await,
-                    (Ok(begun), None) => {
-                        lead = Some((begun, number));
-                        Ok(())
-                    }
-                };
-                outcomes.extend(prepared.err().map(|outcome| *outcome));
-            }
-            let Some((lead, number)) = lead else { continue };
+            let Some((lead, number)) = self.prepare_all(&members, patience, outcomes).await else { continue };
             match self.inject(lead, &self.id(number)).await {
                 Ok(begun) => all.push(begun),
                 Err(ended) => outcomes.extend(ended),
             }
         }
         all
+    }
+
+    /// Prepares experiments that are injected together: the first, with the others as its companions, and its number.
+    pub(super) async fn prepare_all<'e>(
+        &self,
+        members: &[(usize, &'e Experiment)],
+        patience: fn(&Experiment) -> Duration,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Option<(ActiveExperiment<'e>, usize)> {
+        let mut lead: Option<(ActiveExperiment<'e>, usize)> = None;
+        for (number, experiment) in members {
+            let prepared = match (self.prepare(experiment, *number, patience(experiment)).await, &mut lead) {
+                (Err(outcome), _) => Err(outcome),
+                (Ok(begun), Some((lead, _))) => self.join(lead, begun).await,
+                (Ok(begun), None) => {
+                    lead = Some((begun, *number));
+                    Ok(())
+                }
+            };
+            outcomes.extend(prepared.err().map(|outcome| *outcome));
+        }
+        lead
     }
 
     /// The experiments by the object whose fields they change, in the order of the first; any other alone.
@@ -89,11 +100,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// Its outcome if both cannot meet one upgrade.
-    pub(super) async fn join<'e>(
-        &self,
-        lead: &mut ActiveExperiment<'e>,
-        begun: ActiveExperiment<'e>,
-    ) -> Result<(), Box<Outcome>> {
+    async fn join<'e>(&self, lead: &mut ActiveExperiment<'e>, begun: ActiveExperiment<'e>) -> Result<(), Box<Outcome>> {
         if let Some((other, place)) = in_the_way(lead, &begun) {
             let reason = format!(
                 "not exercised: {other} changes {place} for the same upgrade; run this one with another upgrade"

@@ -23,7 +23,9 @@ pub(super) fn of(begun: &ActiveExperiment<'_>, was_stopped: bool) -> (Verdict, S
     if has(outcome, "deletion_not_held") {
         return said(Verdict::Failed, "the deletion was not held: somebody removed the experiment's finalizer");
     }
-    if let Some(why) = &outcome.unexercised {
+    // A partition that shows is enforced, by whomever.
+    let shows = begun.experiment.injection.kind == InjectionType::NetworkPartition && !all_pass(&outcome.under_fault);
+    if let Some(why) = outcome.unexercised.as_ref().filter(|_| !shows) {
         return (Verdict::Inconclusive, format!("not exercised: {why}"));
     }
     if has(outcome, "admission_unavailable") {

@@ -26,7 +26,7 @@ const STEP: usize = 4;
 
 impl Operator {
     /// Fields of the app and one of nobody's before the upgrade, a policy behind it.
-    fn pre_upgrade_suite(&self) {
+    pub(super) fn pre_upgrade_suite(&self) {
         for name in ["mutate", "drift", "drift-new-key", "revoke"] {
             let mut experiment = self.experiment_named(name);
             experiment["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Operator, managers};
 use crate::support::proxy::{Fault, FaultProxy, Verb, matching};
-use crate::support::pushback::{Ran, finish};
-use crate::support::{TestCase, cases};
+use crate::support::pushback::{Pushback, Ran, finish};
+use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -16,6 +16,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: what_is_generated_from_two_releases_runs,
         Controllers: several_experiments_into_one_object_meet_an_upgrade_together,
         Controllers: experiments_into_one_object_run_one_after_the_other,
+        Controllers: an_operator_that_moves_is_judged_where_it_is_after_the_upgrade,
     ]
 }
 
@@ -239,4 +240,50 @@ fn experiments_into_one_object_run_one_after_the_other() {
         assert_eq!(outcome["verdict"], "Resilient", "{report}");
     }
     operator.assert_as(&before, "one after the other");
+}
+
+/// Before the upgrade it is in its steady state in the old namespace, where its traffic is denied; after it in the new one.
+fn an_operator_that_moves_is_judged_where_it_is_after_the_upgrade() {
+    let cluster = TestCluster::shared();
+    let (old, new) = (cluster.namespace("moved"), cluster.namespace("moved"));
+    let place = Pushback::on(cluster);
+    for (side, namespace, version) in [("old", &old, "1.0.0"), ("new", &new, "2.0.0")] {
+        let name = format!("{old}-operator");
+        let labels = json!({"app": name});
+        let check = json!({"type": "conditionTrue", "apiVersion": "apps/v1", "kind": "Deployment", "name": name,
+            "namespace": namespace, "conditionType": "Available"});
+        let model = json!({
+            "operator": {"name": "moving", "namespace": namespace, "version": version},
+            "components": [{"name": "operator", "controller": "Moving", "managedResources": [{"apiVersion": "apps/v1",
+                "kind": "Deployment", "name": name, "namespace": namespace, "labels": labels}],
+                "steadyState": {"timeout": "60s", "checks": [check]}}],
+            "recovery": {"reconcileTimeout": "60s", "maxReconcileCycles": 10},
+        });
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "operator", "image": "registry.example/operator:1"}]}}}});
+        place.write(&format!("{side}.yaml"), model.to_string());
+        place.write(&format!("{side}/operator.yaml"), deployment.to_string());
+    }
+    place.run(&["apply", "-a", "moving", "-n", &old, "--yes", "-f", "old"]).expect(0);
+    place.run(&["upgrade", "simulate", "--from", "old.yaml", "--to", "new.yaml", "--output", "suite"]).expect(0);
+    for entry in std::fs::read_dir(place.directory().join("suite")).expect("a suite").flatten() {
+        let file = format!("suite/{}", entry.file_name().to_string_lossy());
+        let text = place.read(&file).replace("recoveryTimeout: 60s", "recoveryTimeout: 1s");
+        place.write(&file, text);
+    }
+    let given = ["upgrade", "run", "suite", "--allow-namespace", &old, "--allow-namespace", &new, "--yes"];
+    let upgrade = ["--upgrade", "-a", "moving", "-n", &old, "-f", "new", "--fail-on-verdict", "degraded"];
+    let report = place.run(&[&given[..], &upgrade, &["--format", "json"]].concat()).expect(0).json();
+    assert_eq!(checks(&report), [], "{report}");
+    let outcomes = report["experiments"].as_array().expect("a list");
+    assert_eq!(outcomes.len(), 2, "{report}");
+    let check = |namespace: &str| json!([{"check": format!("Deployment {namespace}/{old}-operator is Available"), "passed": true}]);
+    for (outcome, side) in outcomes.iter().zip([&old, &new]) {
+        assert_eq!((&outcome["namespace"], &outcome["before"]), (&json!(side), &check(side)), "{report}");
+        assert_eq!((&outcome["underFault"], &outcome["after"]), (&check(&new), &check(&new)), "{report}");
+        // Nobody enforces the policy on this control plane.
+        assert_eq!(outcome["verdict"], "Inconclusive", "{report}");
+    }
 }
