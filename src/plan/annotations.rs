@@ -28,7 +28,7 @@ pub(crate) const WRITTEN: [&str; 7] = [
 pub(crate) const LATER: [&str; 2] = ["deploy-logs", "deploy-logs-container-names"];
 
 /// The accepted annotations, and the accepted values of each; an empty list accepts any. Those in
-/// [`SUFFIXED`] also accept a suffix.
+/// `SUFFIXED` also accept a suffix.
 pub const ACCEPTED: [(&str, &[&str]); 23] = [
     ("create-strategy", &["", "fallback-on-update", "fallback-on-update-or-noop"]),
     ("update-strategy", &["", "fallback-on-replace", "always-replace", "skip"]),
