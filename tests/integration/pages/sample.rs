@@ -29,7 +29,7 @@ impl Sample {
     /// What an upgrade changes.
     pub(super) fn upgrade_diff(releases: &Releases) -> Self {
         let pushback = unpacked(releases.0, releases.1);
-        let diff = ["upgrade", "diff", "--from", "old", "--to", "new", "--fail-on", "never", "-o", "diff.html"];
+        let diff = ["upgrade", "diff", "--from", "old", "--to", "new", "--fail-on", "never", "--output", "diff.html"];
         pushback.run(&diff).expect(0);
         Self { pushback, file: "diff.html" }
     }
