@@ -1,6 +1,7 @@
 //! The scheduler: writes each object once its dependencies are done, watches it until it is ready, and stops in order
 //! on a failure, a timeout or a signal.
 
+mod observers;
 mod operators;
 mod progress;
 mod view;

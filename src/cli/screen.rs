@@ -37,7 +37,6 @@ impl Terminal for Screen {
     }
 
     fn consent(&self) -> Consent {
-        let asked = || self.format != Format::Json && io::stdin().is_terminal() && io::stderr().is_terminal();
         if self.yes {
             Consent::Given
         } else if self.format == Format::Kapp {
@@ -46,10 +45,14 @@ impl Terminal for Screen {
                 let shows_answers = input.is_terminal();
                 kapp::prompt::confirm(&mut input.lock(), &mut io::stdout(), shows_answers)
             })
-        } else if asked() {
-            Consent::Ask(|question| prompt::confirm(question, &mut io::stdin().lock(), &mut io::stderr()))
-        } else {
+        } else if self.format == Format::Json {
             Consent::Nobody
+        } else {
+            Consent::Ask(|question| {
+                let input = io::stdin();
+                let is_terminal = input.is_terminal();
+                prompt::confirm(question, &mut input.lock(), is_terminal, &mut io::stderr())
+            })
         }
     }
 

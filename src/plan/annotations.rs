@@ -1,15 +1,16 @@
 //! kapp's annotations on an object: how it is created, updated, deleted, ordered and waited for.
-//! An unsupported annotation is an error, never ignored.
+//! An annotation without effect is told.
 
 use std::time::Duration;
 
 use pushback_preflight::duration::parse as parse_duration;
 use pushback_preflight::object::split_api_version;
+use pushback_preflight::suggest::nearest;
 use pushback_preflight::{ObjectKey, Operation, PathSegment, Positions};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::manifest::InputError;
+use crate::manifest::{InputError, InputWarning};
 
 pub(crate) const PREFIX: &str = "kapp.k14s.io/";
 
@@ -24,8 +25,8 @@ pub(crate) const WRITTEN: [&str; 7] = [
     "is-configmap-migrated",
 ];
 
-/// Supported by kapp, but not yet here.
-pub(crate) const LATER: [&str; 2] = ["deploy-logs", "deploy-logs-container-names"];
+/// Supported by kapp, and without effect here: logs of Pods are not shown while they are waited for.
+pub(crate) const WITHOUT_EFFECT: [&str; 2] = ["deploy-logs", "deploy-logs-container-names"];
 
 /// The accepted annotations, and the accepted values of each; an empty list accepts any. Those in
 /// `SUFFIXED` also accept a suffix.
@@ -179,7 +180,7 @@ impl ExplicitReference {
 /// Reads the annotations of an input object.
 ///
 /// # Errors
-/// Every annotation that is unknown, not supported yet, or has an invalid value.
+/// Every annotation that has an invalid value.
 pub fn read(object: &Value, positions: &Positions) -> Result<Strategies, Vec<InputError>> {
     let mut strategies = Strategies::default();
     let mut errors = Vec::new();
@@ -210,7 +211,7 @@ pub fn read_live(object: &Value) -> Strategies {
 
 fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> Result<(), (String, Vec<String>)> {
     let Some((known, allowed)) = ACCEPTED.iter().find(|(known, _)| *known == name || takes_suffix(known, name)) else {
-        return unknown(key, name);
+        return Ok(());
     };
     if !allowed.is_empty() && !allowed.contains(&value) {
         let words = allowed.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
@@ -256,20 +257,31 @@ fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> 
     Ok(())
 }
 
-fn unknown(key: &str, name: &str) -> Result<(), (String, Vec<String>)> {
-    if WRITTEN.contains(&name) {
-        return Ok(());
-    }
-    if LATER.iter().any(|later| is_named(name, later)) {
-        return Err((
-            format!("annotation {key} is not supported yet"),
-            vec!["remove it, or deploy this object with kapp until it is".to_owned()],
-        ));
-    }
-    Err((
-        format!("annotation {key} is unknown: {PREFIX} belongs to kapp, which has no such annotation"),
-        vec!["check the spelling".to_owned()],
-    ))
+/// Warns of kapp's annotations that have no effect: misspelt ones above all.
+#[must_use]
+pub fn without_effect(object: &Value, positions: &Positions) -> Vec<InputWarning> {
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    let keys = annotations.into_iter().flatten().map(|(key, _)| key);
+    let names = keys.filter_map(|key| Some((key, key.strip_prefix(PREFIX)?)));
+    let is_known = |name: &str| {
+        WRITTEN.contains(&name) || ACCEPTED.iter().any(|(known, _)| *known == name || takes_suffix(known, name))
+    };
+    let warning = |(key, name): (&String, &str)| {
+        let why = if WITHOUT_EFFECT.contains(&name) {
+            "logs of Pods are not shown during a deploy".to_owned()
+        } else {
+            let known = nearest(name, ACCEPTED.iter().map(|(known, _)| *known));
+            let meant = known.map(|known| format!("; did you mean {PREFIX}{known}?")).unwrap_or_default();
+            format!("kapp has no such annotation{meant}")
+        };
+        let path: [PathSegment; 3] = ["metadata".into(), "annotations".into(), key.as_str().into()];
+        InputWarning {
+            code: "annotation",
+            message: format!("annotation {key} has no effect: {why}"),
+            position: positions.locate(&path),
+        }
+    };
+    names.filter(|(_, name)| !is_known(name)).map(warning).collect()
 }
 
 fn takes_suffix(known: &str, name: &str) -> bool {
@@ -310,9 +322,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_comes_later_is_refused_by_name() {
-        assert!(error("kapp.k14s.io/deploy-logs", "").contains("not supported yet"));
-        assert!(error("kapp.k14s.io/chnage-group", "x").contains("unknown"));
+    fn what_has_no_effect_is_told_and_what_is_wrong_is_refused() {
+        let told = |key: &str| {
+            let warnings = without_effect(&object(key, ""), &Positions::of_file("a.yaml"));
+            warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(
+            told("kapp.k14s.io/chnage-group"),
+            "annotation kapp.k14s.io/chnage-group has no effect: kapp has no such annotation; did you mean \
+             kapp.k14s.io/change-group?"
+        );
+        assert!(told("kapp.k14s.io/zzz").ends_with("kapp has no such annotation"));
+        assert!(told("kapp.k14s.io/deploy-logs").contains("logs of Pods"));
+        assert_eq!(told("kapp.k14s.io/change-rule.db") + &told("kapp.k14s.io/original") + &told("example.com/a"), "");
         assert_eq!(
             error("kapp.k14s.io/update-strategy", "replace"),
             "annotation kapp.k14s.io/update-strategy is \"replace\", expected \"\", \"fallback-on-replace\", \

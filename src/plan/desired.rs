@@ -118,6 +118,7 @@ fn one(
     if !reserved.is_empty() {
         return Err(reserved);
     }
+    warnings.extend(annotations::without_effect(&value, &positions));
     warnings.extend(strip_membership(&mut value, &positions));
     if strategies.versioned && takes_more_along(&source) {
         return Err(vec![cannot_be_versioned(&source, &positions)]);

@@ -155,12 +155,12 @@ impl Run {
     /// # Errors
     /// The user declined, or nobody can be asked.
     pub async fn confirm(&self, question: &str) -> Result<(), CommandError> {
+        let nobody =
+            || CommandError::usage("not confirmed: there is nobody to ask; answer on standard input, or use --yes");
         let ask = match self.terminal.consent() {
             Consent::Given => return Ok(()),
             Consent::Ask(ask) => ask,
-            Consent::Nobody => {
-                return Err(CommandError::usage("not confirmed: there is no terminal to ask on; use --yes"));
-            }
+            Consent::Nobody => return Err(nobody()),
         };
         self.settle();
         let asked_at = Instant::now();
@@ -171,7 +171,7 @@ impl Run {
             let failed = |error: String| CommandError::usage(format!("failed to ask: {error}"));
             let answer = asking.await.map_err(|error| failed(error.to_string()))?;
             answer.map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => failed(error.to_string()).because(EndCause::NoAnswer),
+                io::ErrorKind::UnexpectedEof => nobody().because(EndCause::NoAnswer),
                 _ => failed(error.to_string()),
             })
         });

@@ -18,6 +18,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: the_changed_fields_of_a_plan_are_in_its_reports,
         Nothing: rules_are_listed_and_explained_and_slips_are_answered,
         Nothing: the_version_is_the_same_by_both_ways,
+        Nothing: the_question_is_answered_by_what_is_piped,
         Nothing: a_reader_that_goes_away_does_not_end_a_run,
         Nothing: the_json_of_a_check_is_its_report,
         Nothing: every_report_tells_of_a_finding_where_it_stands,
@@ -219,6 +220,22 @@ fn rules_are_listed_and_explained_and_slips_are_answered() {
     assert_eq!(slip.stderr, "error: unknown preflight rule \"crdupgradesafety\"; did you mean \"CRDUpgradeSafety\"?\n");
     let slip = pushback.run(&["rules", "\u{1b}[2J"]).expect(1);
     assert!(slip.stderr.starts_with("error: unknown preflight rule \"\\u{1b}[2J\""), "{:?}", slip.stderr);
+}
+
+fn the_question_is_answered_by_what_is_piped() {
+    let apply = ["apply", "-a", "shop", "-n", "shop", "--cluster", "dir:live", "-f", "app.yaml"];
+    let answered = |answer: &str, code: i32| {
+        let pushback = Pushback::new();
+        pushback.write("app.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {key: x}\n");
+        let ran = pushback.run_with_input(&apply, answer.as_bytes()).expect(code);
+        (ran.stderr.clone(), pushback.directory().join("live").exists())
+    };
+    let (told, written) = answered("y\n", 0);
+    assert!(told.contains("[y/N]") && written, "{told}");
+    for (answer, why) in [("n\n", "not confirmed"), ("\n", "not confirmed"), ("", "there is nobody to ask")] {
+        let (told, written) = answered(answer, 1);
+        assert!(told.contains(why) && !written, "{answer:?}: {told}");
+    }
 }
 
 fn the_version_is_the_same_by_both_ways() {

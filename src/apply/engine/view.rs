@@ -1,5 +1,6 @@
 //! What a run sees of the cluster while it waits: its watches, single reads, and the kinds that it may not watch.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub(super) struct View {
     pub(super) children: Children,
     /// `None` until a waiting claim needs them.
     pub(super) storage_classes: Option<Vec<Arc<Value>>>,
+    /// Whether any object of a kind, by group and kind, has a status; `None` while the cluster is asked.
+    pub(super) reporting: BTreeMap<(String, String), Option<bool>>,
     /// Kinds that may not be watched, each with its namespace; empty: in all namespaces.
     hidden: Vec<(Arc<Kind>, String)>,
     /// Whether Pods have changed, so that a claim may have a consumer now.
@@ -33,6 +36,8 @@ pub(super) enum ReadResponse {
     Gone(usize, Result<Option<Arc<Value>>, ClusterError>),
     /// All StorageClasses; empty if they may not be read.
     StorageClasses(Vec<Arc<Value>>),
+    /// Whether any object of a kind has a status.
+    Reporting(Arc<Kind>, bool),
 }
 
 impl View {
@@ -45,6 +50,7 @@ impl View {
             looks: JoinSet::new(),
             children: Children::default(),
             storage_classes: None,
+            reporting: BTreeMap::new(),
             hidden: Vec::new(),
             pods_moved: false,
         }

@@ -60,6 +60,7 @@ impl<'a> Engine<'a> {
 
     /// Readiness of an awaited object; `None` if it is not awaited.
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
+        let expects_status = self.expects_status(node, object);
         let planned = &self.plan.objects[node];
         let unchanged = planned.change.operation == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
@@ -85,7 +86,7 @@ impl<'a> Engine<'a> {
             minimum_generation: waiting.generation,
             waited,
             unchanged,
-            status_subresource: Some(planned.kind.subresources.iter().any(|name| name == "status")),
+            status_subresource: Some(expects_status),
             related,
         };
         waiting.troubles.observe(object, &context);
@@ -459,6 +460,7 @@ impl<'a> Engine<'a> {
             ReadResponse::Gone(node, seen) => self.on_gone_look(node, seen),
             // Read again after a while.
             ReadResponse::Object(node, Err(_)) => self.answered(node),
+            ReadResponse::Reporting(kind, reports) => self.on_reporting(&kind, reports),
             ReadResponse::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);
                 for node in 0..self.nodes.len() {

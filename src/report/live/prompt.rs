@@ -4,17 +4,25 @@ use std::io::{self, BufRead, Write};
 
 use crate::report::escape::terminal_safe;
 
-/// Asks, and accepts only `y` and `yes`; the end of the input declines.
+/// Asks, and accepts only `y` and `yes`. A person declines by ending the input; where nobody is at it, there is no answer.
 ///
 /// # Errors
-/// The question cannot be written or the answer cannot be read.
-pub fn confirm(question: &str, input: &mut dyn BufRead, progress: &mut dyn Write) -> io::Result<bool> {
+/// The question cannot be written or the answer cannot be read; `UnexpectedEof` if there is none.
+pub fn confirm(
+    question: &str,
+    input: &mut dyn BufRead,
+    is_terminal: bool,
+    progress: &mut dyn Write,
+) -> io::Result<bool> {
     write!(progress, "{} [y/N] ", terminal_safe(question))?;
     progress.flush()?;
     let mut answer = String::new();
-    let declined_by_end = input.read_line(&mut answer)? == 0;
-    if declined_by_end {
+    let has_ended = input.read_line(&mut answer)? == 0;
+    if has_ended || !is_terminal {
         writeln!(progress)?;
+    }
+    if has_ended && !is_terminal {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
@@ -31,15 +39,18 @@ mod tests {
 
     #[test]
     fn only_yes_is_consent() {
-        let asked = |answer: &str| confirm("Go on?", &mut answer.as_bytes(), &mut io::sink()).expect("asked");
+        let asked = |answer: &str| confirm("Go on?", &mut answer.as_bytes(), true, &mut io::sink()).expect("asked");
         assert!(asked("y\n") && asked("YES\r\n"));
         assert!(!asked("\n") && !asked("n\n") && !asked("yo\n") && !asked(""));
+        let piped = |answer: &str| confirm("Go on?", &mut answer.as_bytes(), false, &mut io::sink());
+        assert!(piped("y\n").expect("answered") && piped("yes").expect("answered"));
+        assert_eq!(piped("").expect_err("nobody answers").kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
     fn a_question_with_a_hostile_name_is_shown_not_obeyed() {
         let mut written = Vec::new();
-        confirm("Delete \u{1b}[2Jshop?", &mut "y\n".as_bytes(), &mut written).expect("asked");
+        confirm("Delete \u{1b}[2Jshop?", &mut "y\n".as_bytes(), true, &mut written).expect("asked");
         assert_eq!(String::from_utf8_lossy(&written), "Delete \\u{1b}[2Jshop? [y/N] ");
     }
 }

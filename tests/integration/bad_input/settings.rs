@@ -147,7 +147,9 @@ fn arguments_that_make_no_sense() {
     For more information, try '--help'.
 
     # no confirmation
-    error: not confirmed: there is no terminal to ask on; use --yes
+    Apply these changes? [y/N] 
+
+    error: not confirmed: there is nobody to ask; answer on standard input, or use --yes
     Stopped: nothing was written.
 
     # a flag that is misspelt
