@@ -122,7 +122,7 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
     };
     let is_of_a_definition = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
     // What is moved as it is needs no correction.
-    let to_correct = live_total(findings.iter().copied().filter(|finding| !moves(&finding)));
+    let to_correct = live_total(findings.iter().copied().filter(|finding| !moves(finding)));
     match live {
         Some(_) if to_correct.as_ref().is_some_and(|live| live.affected > 0) => {
             format!("correct {} first", counted(to_correct.map_or(0, |live| live.affected), "object"))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::App;
-use crate::support::apply::moment;
+use crate::support::apply::{moment, short};
 use crate::support::{TestCase, cases};
 
 pub(super) fn tests() -> Vec<TestCase> {
@@ -37,9 +37,14 @@ fn a_kind_that_nobody_reports_on_is_not_waited_for() {
     let path = format!("/apis/{group}/v1/namespaces/{}/widgets/old/status", app.namespace);
     app.cluster.api().merge_patch(&path, &json!({"status": {"phase": "Ready"}})).ok();
 
-    let both = [object("Widget", "new"), object("Gadget", "new")];
+    // The one that is not waited for is written last.
+    let mut both = [object("Widget", "new"), object("Gadget", "new")];
+    both[0]["metadata"]["annotations"] = json!({"kapp.k14s.io/change-group": "example.com/first"});
+    both[1]["metadata"]["annotations"] =
+        json!({"kapp.k14s.io/change-rule": "upsert after upserting example.com/first"});
     app.write(&[&definitions[..], &first[..], &both[..]].concat());
     let events = app.apply(&[]).expect(0).events();
-    let (gadget, widget) = (moment(&events, "wait.done", "Gadget new"), moment(&events, "wait.done", "Widget new"));
-    assert!(gadget < widget, "the one with a controller gets the time to be seen by it");
+    let gadget = events.iter().rposition(|event| short(&event["object"]) == "Gadget new").expect("its last event");
+    let widget = moment(&events, "wait.done", "Widget new");
+    assert!(gadget < widget, "the one with a controller gets the time to be seen by it: {events:#?}");
 }
