@@ -12,7 +12,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
-pub use details::{EndCause, Owned, Target, Whole};
+pub use details::{EndCause, InputProblem, Owned, Said, Target, Whole};
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -218,6 +218,9 @@ pub enum Event {
         wanted: Awaited,
         /// Progress so far: `2/4 ready`.
         message: String,
+        /// The object, for renderers that word its state themselves.
+        #[serde(skip)]
+        live: Option<Arc<serde_json::Value>>,
         /// Causes found below it: `pod web-6c9f: CrashLoopBackOff (exit 1)`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,

@@ -80,6 +80,8 @@ pub struct Planned {
     pub notes: Vec<String>,
     /// Digest of the manifest, for the inventory.
     pub manifest_digest: digest::BodyDigest,
+    /// What the server said when it refused the change in a dry run, and its reason.
+    pub refused: Option<(String, String)>,
     /// Whether the run waits for the object.
     pub wait: bool,
     /// What is done to the stored objects of a definition when it is written.

@@ -37,6 +37,7 @@ fn create(object: &Value) -> Planned {
         fields: Vec::new(),
         notes: Vec::new(),
         manifest_digest: Default::default(),
+        refused: None,
         wait: true,
     }
 }

@@ -127,6 +127,8 @@ pub struct Outcome {
     pub late: bool,
     /// The time limit.
     pub limit: Duration,
+    /// The time limit of one object; zero: none.
+    pub limit_of_object: Duration,
     /// The lock was lost.
     pub lock_lost: bool,
     /// The first write found an object that has changed since planning: plan again.
@@ -427,6 +429,7 @@ impl<'a> Engine<'a> {
             stop,
             late: self.stopped.contains(&Cause::Late),
             limit: self.options.wait_timeout,
+            limit_of_object: self.options.wait_resource_timeout,
             lock_lost: self.stopped.contains(&Cause::LockLost),
             plan_again: self.stopped.contains(&Cause::PlanAgain),
             refused: self.refused,

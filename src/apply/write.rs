@@ -451,6 +451,7 @@ impl Writer {
             let message = format!("the old object is being deleted{held}");
             if told != message {
                 self.events.send(Event::WaitProgress {
+                    live: None,
                     object: planned.change.object.clone(),
                     wanted,
                     message: message.clone(),

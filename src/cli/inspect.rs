@@ -6,7 +6,9 @@ use super::arguments::{AppArgs, GlobalArgs};
 use super::screen::ProgressNotes;
 use crate::environment::wall_clock;
 use crate::report::inspect_text;
-use crate::run::inspect::{Inspect, InspectedApp};
+use crate::report::kapp::{Ui, reports};
+use crate::run::error::CommandError;
+use crate::run::inspect::{Inspect, InspectedApp, LabelledApp, LabelledObjects};
 
 /// Show an app.
 #[derive(Debug, Args)]
@@ -25,6 +27,23 @@ pub struct InspectArgs {
     /// Show each object's status
     #[arg(long)]
     status: bool,
+}
+
+/// Runs the command in kapp's voice.
+///
+/// # Errors
+/// The cluster's error; no such app.
+pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArgs) -> Result<(), CommandError> {
+    let InspectArgs { app, tree, .. } = arguments;
+    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true };
+    let LabelledApp { target, app, objects } = inspect.labelled(&ProgressNotes(global)).await?;
+    target.iter().for_each(|target| reports::target(ui, target));
+    let Some(LabelledObjects { own, others }) = objects else {
+        let message = format!("App '{}' (namespace: {}) does not exist: ", app.name, app.namespace);
+        return Err(CommandError::usage(message));
+    };
+    ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()));
+    Ok(())
 }
 
 /// Runs the command.

@@ -4,8 +4,11 @@ use clap::Args;
 
 use super::arguments::{GlobalArgs, NamespaceArgs};
 use super::screen::ProgressNotes;
+use crate::environment::wall_clock;
+use crate::report::kapp::{Ui, reports};
 use crate::report::list_text;
-use crate::run::list::List;
+use crate::run::error::CommandError;
+use crate::run::list::{List, ListedApps};
 
 /// List apps.
 #[derive(Debug, Args)]
@@ -21,6 +24,20 @@ pub struct ListArgs {
     /// Apps of all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
+}
+
+/// Runs the command in kapp's voice.
+///
+/// # Errors
+/// The cluster's error.
+pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: ListArgs) -> Result<(), CommandError> {
+    let ListArgs { namespace, all_namespaces } = arguments;
+    let list = List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces };
+    let ListedApps { target, namespace, apps } = list.with_target(&ProgressNotes(global), true).await?;
+    target.iter().for_each(|target| reports::target(ui, target));
+    let namespace = (!all_namespaces).then_some(namespace.as_str());
+    ui.table(&reports::apps(namespace, &apps, wall_clock()));
+    Ok(())
 }
 
 /// Runs the command.

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::sync::PoisonError;
 
 use super::arguments::{GlobalArgs, OutputFormat};
+use super::kapp::Settings;
 use super::reports::HeldDocument;
 use crate::environment::reason;
 use crate::event::Events;
@@ -208,6 +209,30 @@ pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
             output.finish().map_or_else(|error| not_written(&error), |()| ExitCode::Success)
         }
     }
+}
+
+/// Runs a command without events in kapp's voice.
+pub async fn simple_as_kapp(
+    kapp: &Settings,
+    work: impl AsyncFnOnce(&mut kapp::Ui) -> Result<(), CommandError>,
+) -> ExitCode {
+    let mut ui = kapp.ui();
+    let result = work(&mut ui).await;
+    let result = match ui.unknown_column() {
+        Some(column) => Err(CommandError::usage(format!("Failed to find header: {column}"))),
+        None => result,
+    };
+    let code = match result {
+        Ok(()) => {
+            ui.line("Succeeded");
+            ExitCode::Success
+        }
+        Err(error) => {
+            ui.error(&error.message());
+            error.code
+        }
+    };
+    ui.finish().map_or_else(|error| not_written(&error), |()| code)
 }
 
 /// Reports that data could not be written, such as to a full disk.

@@ -1,6 +1,8 @@
 //! What events carry for renderers that show a run in another tool's words. Not part of the JSON form.
 
-use pushback_preflight::{Finding, ObjectRef};
+use std::sync::Arc;
+
+use pushback_preflight::{Finding, ObjectRef, Operation};
 use serde_json::Value;
 
 use super::{Awaited, Millis};
@@ -23,13 +25,59 @@ pub enum EndCause {
     NoAnswer,
     /// Objects belong to other apps.
     Ownership(Vec<Owned>),
+    /// The input has no object.
+    Empty,
+    /// Objects of the input lack what every object has.
+    Invalid(Vec<InputProblem>),
+    /// `--preflight` names a rule that does not exist.
+    UnknownRule(String),
+    /// The cluster has no such kind: API version and kind.
+    UnknownKind(String, String),
     /// Waiting took too long.
     TimedOut {
         /// The limit.
         after: Millis,
+        /// Whether it is that of one object, not of the run.
+        of_object: bool,
     },
     /// The server or a rule refuses.
-    Refused(Vec<Finding>),
+    Refused {
+        /// Why.
+        findings: Vec<Finding>,
+        /// What the server said about each object, in the order of their changes.
+        said: Vec<Said>,
+    },
+}
+
+/// What the server said of a write that it refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The object.
+    pub object: ObjectRef,
+    /// The write.
+    pub operation: Operation,
+    /// The server's words, without the object's name before them.
+    pub message: String,
+    /// The server's reason, such as `Invalid`.
+    pub reason: String,
+}
+
+/// What is wrong with an object of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputProblem {
+    /// A field is empty or missing.
+    Missing {
+        /// `kind`, `apiVersion` or `metadata.name`.
+        field: &'static str,
+        /// The object, as far as it is known.
+        object: ObjectRef,
+        /// The file.
+        file: String,
+        /// The number of the document in it, from 1.
+        document: usize,
+    },
+    /// The object is there twice, with different content.
+    Twice(ObjectRef),
 }
 
 /// An object of another app.
@@ -59,8 +107,8 @@ pub struct Whole {
     pub strategy: String,
     /// What is waited for, if anything.
     pub awaited: Option<Awaited>,
-    /// Readiness of the live object, `ok`, `ongoing` or `fail`; empty if there is none.
-    pub state: String,
-    /// What it waits for.
-    pub state_message: String,
+    /// The live object, unless it has values that are masked.
+    pub live: Option<Arc<Value>>,
+    /// Whether the live object is ready as far as the run can tell.
+    pub is_ready: bool,
 }

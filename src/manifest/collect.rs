@@ -35,15 +35,54 @@ const ALLOW_EMPTY: &str = "To go on with no objects at all, say --dangerous-allo
 /// Largest model file in bytes, the limit of the original tool; people write these by hand.
 const MAX_MODEL_BYTES: usize = 1 << 20;
 
+/// Why the inputs of `-f` could not be read.
+#[derive(Debug)]
+pub struct LoadError {
+    /// Every problem, sorted by file and line.
+    pub errors: Vec<InputError>,
+    /// Whether the problem is that there is no object.
+    pub is_empty: bool,
+    /// What is wrong with objects, in input order.
+    pub problems: Vec<Problem>,
+}
+
+/// An object that cannot be applied.
+#[derive(Debug)]
+pub struct Problem {
+    /// What is known of the object.
+    pub object: ObjectRef,
+    /// The file.
+    pub file: String,
+    /// The number of the document in the file, from 1.
+    pub document: usize,
+    /// Whether the object is there twice, with different content; otherwise a field is missing.
+    pub is_twice: bool,
+}
+
+impl std::ops::Deref for LoadError {
+    type Target = [InputError];
+
+    fn deref(&self) -> &Self::Target {
+        &self.errors
+    }
+}
+
+impl From<LoadError> for Vec<InputError> {
+    fn from(error: LoadError) -> Self {
+        error.errors
+    }
+}
+
 /// Reads the inputs of `-f`: objects in input order, each identity once. Does not apply the default namespace.
 ///
 /// # Errors
 /// Every problem, sorted by file and line.
-pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<InputError>> {
+pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, LoadError> {
     let mut collector = Collector { models: options.models, ..Collector::default() };
     let empty_directories = collector.read(inputs, options);
     let is_empty = collector.input.manifests.is_empty() && collector.input.models.is_empty();
     if collector.errors.is_empty() && is_empty && !options.allow_empty && !collector.is_absent {
+        collector.is_empty = true;
         let mut error = nothing_found(inputs, &empty_directories);
         // Without any input argument, the user most likely forgot it.
         if !options.models && !inputs.is_empty() {
@@ -59,7 +98,8 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, Vec<Input
             position: error.position,
         });
     }
-    collector.finish()
+    let (is_empty, problems) = (collector.is_empty, std::mem::take(&mut collector.problems));
+    collector.finish().map_err(|errors| LoadError { errors, is_empty, problems })
 }
 
 /// Reads the files of `--config`, which hold nothing but Config documents and conversion plans.
@@ -102,6 +142,10 @@ struct Collector {
     only_configs: bool,
     configs_among: bool,
     models: bool,
+    is_empty: bool,
+    problems: Vec<Problem>,
+    /// The number of the document that is read, within its file.
+    document: usize,
     /// Whether the input is absent, and is allowed to be.
     is_absent: bool,
     usage: Usage,
@@ -172,7 +216,8 @@ impl Collector {
             match loaded {
                 Ok(loaded) => {
                     self.input.warnings.extend(loaded.warnings);
-                    for document in loaded.documents {
+                    for (number, document) in loaded.documents.into_iter().enumerate() {
+                        self.document = number + 1;
                         if self.models && model_file::is_model(&document.value) {
                             self.model(document, file.bytes.len());
                         } else {
@@ -261,6 +306,7 @@ impl Collector {
                 first.hints.push("A model is a document with `operator:` and `components:`.".to_owned());
             }
             self.errors.extend(errors);
+            self.problem(ObjectRef::of(&value), &positions, false);
             return;
         }
         match normalize::normalize(&mut value, &positions) {
@@ -287,6 +333,8 @@ impl Collector {
                     let message = format!("{object} is given a second time, with the same content as at {place}");
                     self.input.warnings.push(InputWarning { code: "duplicate-object", message, position });
                 } else {
+                    let object = object.clone();
+                    self.problem(object.clone(), &manifest.positions, true);
                     self.errors.push(InputError {
                         message: format!("{object} is given a second time, with other content than at {place}"),
                         position,
@@ -295,6 +343,11 @@ impl Collector {
                 }
             }
         }
+    }
+
+    fn problem(&mut self, object: ObjectRef, positions: &Positions, is_twice: bool) {
+        let (file, document) = (positions.file().to_owned(), self.document);
+        self.problems.push(Problem { object, file, document, is_twice });
     }
 
     fn finish(mut self) -> Result<Input, Vec<InputError>> {

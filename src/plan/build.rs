@@ -351,6 +351,7 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
         strategies: wanted.strategies,
         takeover: compared.takeover,
         after: compared.after,
+        refused: compared.refused.map(|error| (error.message, error.reason)),
         fields: compared.fields,
         notes: compared.notes,
         carry_over: compared.carry_over,
@@ -486,6 +487,7 @@ fn unwanted(
             fields: Vec::new(),
             notes,
             manifest_digest: Default::default(),
+            refused: None,
             wait: !orphan,
         });
     }

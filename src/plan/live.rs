@@ -231,3 +231,26 @@ pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -
     found.retain(|item| !live.objects.contains_key(&ObjectRef::of(item).key()));
     found
 }
+
+/// Every object with the app's label, of whatever kind, that is not among `live`: what controllers have copied the label
+/// to. Costs a list for each kind of the cluster; kinds that may not be listed are left out.
+pub async fn labelled(cluster: &dyn Cluster, kinds: &Kinds, observed: &Observed, live: &Live) -> Vec<Arc<Value>> {
+    let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
+    let selector = format!("{APP_LABEL}={}", record.label_value());
+    let is_passing = |kind: &Kind| matches!(kind.kind.as_str(), "Event" | "ComponentStatus");
+    let queries: Vec<ListQuery> = kinds
+        .iter()
+        .filter(|kind| kind.offers("list") && !is_passing(kind))
+        .map(|kind| ListQuery::new(Arc::clone(kind), None, &selector))
+        .collect();
+    let mut lists = futures::stream::iter(&queries).map(|query| list_all(cluster, query)).buffer_unordered(32);
+    let mut known: BTreeSet<String> = live.objects.values().map(|object| object.uid().to_owned()).collect();
+    known.insert(record.uid.clone());
+    let mut found = Vec::new();
+    while let Some(page) = lists.next().await {
+        let items = page.map(|page| page.items).unwrap_or_default();
+        found.extend(items.into_iter().filter(|item| known.insert(item.uid().to_owned())));
+    }
+    found.sort_by_cached_key(|object| ObjectRef::of(object).key());
+    found
+}

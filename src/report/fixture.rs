@@ -131,6 +131,7 @@ pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: Cha
 
 pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
     Event::WaitProgress {
+        live: None,
         object: object.clone(),
         wanted: Awaited::Ready,
         message: message.to_owned(),

@@ -6,6 +6,8 @@ pub mod diff;
 pub mod errors;
 pub mod prompt;
 pub mod renderer;
+pub mod reports;
+pub mod state;
 pub mod style;
 pub mod table;
 pub mod ui;

@@ -9,7 +9,7 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{input, judging, look, planning};
+use super::{details, input, judging, look, planning};
 use crate::app::record::Phase;
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
@@ -56,7 +56,7 @@ impl Apply {
     /// # Errors
     /// Invalid input, no cluster, another run in progress, or no consent; nothing is written then.
     pub async fn run(&self, run: &mut Run, upto: StopAfter) -> Result<End, CommandError> {
-        let given = input::read(&self.input)?;
+        let given = details::told(run, &self.options, input::read(&self.input)).await?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
         run.warn_input(&given.input.warnings);
@@ -81,7 +81,7 @@ impl Apply {
                     run.warn("plan-again", ANOTHER_RUN);
                     continue;
                 }
-                return Ok(End::refused(&judged.report));
+                return Ok(End::refused(&judged.report).quoting(&plan));
             }
             if upto == StopAfter::Verdict {
                 return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));

@@ -11,7 +11,7 @@ use super::planning;
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{input, judging, look};
+use super::{details, input, judging, look};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
@@ -55,7 +55,7 @@ impl Compare {
         if report.outcome.refuses() {
             let unable = || report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
             let error = if is_judged { String::new() } else { unable() };
-            return Ok(End { error, ..End::refused(&report) });
+            return Ok(End { error, ..End::refused(&report).quoting(&plan) });
         }
         let (code, word) = match (plan.has_changes(), exit_status) {
             (true, true) => (ExitCode::Changes, RunOutcome::Changes),
@@ -67,7 +67,7 @@ impl Compare {
     }
 
     async fn compare(self, run: &mut Run, is_judged: bool) -> Result<(Setup, Plan, RunReport), CommandError> {
-        let given = input::read(&self.input)?;
+        let given = details::told(run, &self.options, input::read(&self.input)).await?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         run.warn_input(&given.input.warnings);
         let work = async {

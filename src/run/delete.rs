@@ -1,5 +1,7 @@
 //! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
 
+use tokio::time::Instant;
+
 use super::error::CommandError;
 use super::options::{RunOptions, WriteOptions};
 use super::outcome::End;
@@ -7,12 +9,21 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
-use super::{input, judging, look, planning, unknown_app};
+use super::{details, input, judging, look, planning, unknown_app};
 use crate::app::record::Phase;
+use crate::apply::engine::Progress;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
-use crate::plan;
+use crate::plan::live::{self, Live};
+use crate::plan::{self, Plan};
+
+/// The plan's objects, as they are live.
+fn plan_objects(plan: &Plan) -> Live {
+    let live =
+        plan.objects.iter().filter_map(|planned| Some((planned.change.object.key(), planned.change.live.clone()?)));
+    Live { objects: live.collect(), ..Live::default() }
+}
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]
@@ -52,11 +63,17 @@ impl Delete {
                     options: &plan::Options::default(),
                 };
                 let plan = plan::build_delete(request).await?;
-                planning::show(run, &setup, &plan, false);
+                let going = match setup.details {
+                    Some(_) => {
+                        live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, &plan_objects(&plan)).await
+                    }
+                    None => Vec::new(),
+                };
+                planning::show_with(run, &setup, &plan, false, &going);
                 let judged = judging::judge(run, &setup, &plan, &self.options.preflight).await?;
-                Ok(Some((plan, judged)))
+                Ok(Some((plan, judged, going)))
             };
-            let Some((plan, judged)) = until_stopped(run.stop.clone(), work).await? else {
+            let Some((plan, judged, going)) = until_stopped(run.stop.clone(), work).await? else {
                 run.events.send(Event::Diagnostic {
                     code: DiagnosticCode::NoApp,
                     message: unknown_app::message(&*setup.cluster, &setup.app).await,
@@ -68,7 +85,17 @@ impl Delete {
             }
             rounds.agree(rounds.news(&plan), Some("Delete the app and these objects?")).await?;
             match rounds.carry_out(&plan, &judged).await? {
-                RoundResult::Done(outcome) => return Ok(End::of_delete(*outcome, self.write.exit_status)),
+                RoundResult::Done(outcome) => {
+                    let is_done = outcome.progress.iter().all(|progress| *progress == Progress::Done);
+                    if is_done && self.write.engine.wait {
+                        let deadline = Instant::now() + self.write.engine.wait_timeout;
+                        let left = details::until_gone(run, &setup, going, deadline).await;
+                        if !left.is_empty() {
+                            return Ok(End::still_there(&left, self.write.engine.wait_timeout));
+                        }
+                    }
+                    return Ok(End::of_delete(*outcome, self.write.exit_status));
+                }
                 RoundResult::ClusterChanged | RoundResult::AppChanged => {
                     run.warn("plan-again", "the app has changed since it was looked at; looking again");
                 }

@@ -2,22 +2,31 @@
 //! applies whole objects, and the state of each live object.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pushback_preflight::{ObjectExt, Operation};
+use pushback_preflight::{ObjectExt, ObjectRef, Operation};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
-use super::options::Details;
+use super::connect::connect;
+use super::error::CommandError;
+use super::options::{Details, RunOptions};
+use super::running::Run;
 use super::setup::Setup;
 use crate::app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
 use crate::apply::tree;
-use crate::cluster::{Cluster, FIELD_MANAGER, Kind, ListQuery, list_all};
+use crate::cluster::{Address, Cluster, FIELD_MANAGER, Kind, ListQuery, list_all};
 use crate::config::mask::{MaskNumbers, Masker};
-use crate::event::{Awaited, PlannedLine, Target, Whole};
+use crate::event::{Awaited, Event, PlannedLine, Target, Whole};
 use crate::managed_fields::{FieldSet, managers, project};
 use crate::plan::digest::is_secret;
 use crate::plan::{Plan, Planned, UpdateStrategy, takeover};
+use crate::stop::Stop;
+
+/// Time between two looks at objects that are being deleted.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
 /// The server and its nodes; `None` on a directory. Nodes that may not be listed are left out.
 pub async fn target(cluster: &dyn Cluster) -> Option<Target> {
@@ -34,6 +43,32 @@ pub async fn target(cluster: &dyn Cluster) -> Option<Target> {
     );
     nodes.sort();
     Some(Target { server, nodes: nodes.into_iter().map(|(_, name)| name).collect() })
+}
+
+/// Hands on what was read. Where details are wanted, the server is told before an error in the input, too.
+///
+/// # Errors
+/// That error.
+pub async fn told<T>(run: &Run, options: &RunOptions, read: Result<T, CommandError>) -> Result<T, CommandError> {
+    if let (Err(_), Some(_)) = (&read, options.details) {
+        let work = async {
+            let connected = connect(&options.cluster, None, &|text| run.announce(text)).await.ok()?;
+            let app = connected.namespaces(&options.app.namespace).app(&options.app.name);
+            Some((target(&*connected.cluster).await, connected.cluster.description(), app))
+        };
+        if let Some((target, cluster, app)) = work.await {
+            run.events.send(Event::RunStart {
+                command: options.command.as_str().to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                app: app.name,
+                namespace: app.namespace,
+                cluster,
+                run: run.id.clone(),
+                target,
+            });
+        }
+    }
+    read
 }
 
 /// Adds the details to the lines of a plan; returns a line for each object that is waited for without being written.
@@ -56,6 +91,9 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     pairs.sort_by_key(|(wave, ..)| *wave);
     for (wave, planned, line) in pairs {
         let mut whole = whole(planned, wave, plan.deletes_app);
+        if whole.live.as_deref().is_some_and(|live| !masker.masked_paths(live).is_empty()) {
+            whole.live = None;
+        }
         if wanted.masked {
             whole.old.iter_mut().chain(&mut whole.new).for_each(|side| masker.mask(side, &mut numbers));
         }
@@ -64,10 +102,58 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     others
 }
 
+/// A line for an object that the garbage collector deletes along with its owner.
+pub fn going(object: &Arc<Value>) -> PlannedLine {
+    PlannedLine {
+        object: ObjectRef::of(object),
+        operation: Operation::Noop,
+        position: None,
+        fields: Vec::new(),
+        text: String::new(),
+        notes: Vec::new(),
+        whole: Some(Box::new(Whole {
+            created: object.text("/metadata/creationTimestamp").to_owned(),
+            awaited: Some(Awaited::Deleted),
+            live: Some(Arc::clone(object)),
+            ..Whole::default()
+        })),
+    }
+}
+
+/// Waits until these objects are gone, and tells each that is; returns those that are still there at the end of the
+/// time.
+pub async fn until_gone(run: &Run, setup: &Setup, going: Vec<Arc<Value>>, deadline: Instant) -> Vec<ObjectRef> {
+    let mut left = going;
+    loop {
+        let mut still = Vec::new();
+        for object in left {
+            let reference = ObjectRef::of(&object);
+            let kind = setup.kinds.find(&reference.group, &reference.version, &reference.kind);
+            let found = match kind {
+                Some(kind) => {
+                    let address = Address::new(Arc::clone(kind), &reference.namespace, &reference.name);
+                    setup.cluster.get(&address).await
+                }
+                None => Ok(None),
+            };
+            if found.is_ok_and(|found| found.is_none_or(|found| found.uid() != object.uid())) {
+                run.events.send(Event::Completed { object: reference, operation: Operation::Delete });
+            } else {
+                still.push(object);
+            }
+        }
+        left = still;
+        if left.is_empty() || Instant::now() >= deadline || *run.stop.borrow() != Stop::No {
+            return left.iter().map(|object| ObjectRef::of(object)).collect();
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+}
+
 /// A line for an unchanged object that is not ready yet.
 fn unfinished(planned: &Planned, wave: usize) -> Option<PlannedLine> {
     let whole = Whole { old: None, new: None, ..whole(planned, wave, false) };
-    let is_waited_for = planned.wait && !matches!(whole.state.as_str(), "ok" | "");
+    let is_waited_for = planned.wait && !whole.is_ready;
     is_waited_for.then(|| PlannedLine {
         object: planned.change.object.clone(),
         operation: planned.change.operation,
@@ -83,17 +169,12 @@ fn unfinished(planned: &Planned, wave: usize) -> Option<PlannedLine> {
 fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
     let change = &planned.change;
     let live = change.live.as_deref();
-    let (state, state_message) = match live.map(tree::state) {
-        Some((state, message)) => (if state == "failed" { "fail" } else { state }, message),
-        None => ("", String::new()),
-    };
-    let state = if state == "deleting" { "ongoing" } else { state };
     let new = match change.operation {
         Operation::Delete => None,
         _ => change.desired.as_deref().map(|desired| new_side(desired, live)),
     };
     let mut old = live.map(|live| match app_goes {
-        true => without_bookkeeping(without_status(live), true),
+        true => without_bookkeeping(live.clone(), true),
         false => old_side(live, new.as_ref()),
     });
     let plain = plain_keys(planned);
@@ -106,13 +187,13 @@ fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
         created: live.map(|live| live.text("/metadata/creationTimestamp").to_owned()).unwrap_or_default(),
         strategy: strategy(planned).to_owned(),
         awaited: match change.operation {
-            Operation::Delete if !planned.is_orphaned() => Some(Awaited::Deleted),
+            Operation::Delete => Some(Awaited::Deleted),
             Operation::Create | Operation::Update | Operation::Replace if planned.wait => Some(Awaited::Ready),
             Operation::Exists => Some(Awaited::Ready),
             _ => None,
         },
-        state: state.to_owned(),
-        state_message,
+        live: change.live.clone(),
+        is_ready: live.is_none_or(|live| tree::state(live).0 == "ok"),
     }
 }
 

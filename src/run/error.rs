@@ -2,9 +2,10 @@
 
 use crate::app::record::AppError;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::event::EndCause;
+use crate::event::{EndCause, InputProblem};
 use crate::exit::ExitCode;
 use crate::manifest::InputError;
+use crate::manifest::collect::{LoadError, Problem};
 use crate::plan::PlanError;
 use crate::upgrade::lock::LockError;
 
@@ -99,6 +100,29 @@ impl std::error::Error for CommandError {}
 impl From<Vec<InputError>> for CommandError {
     fn from(errors: Vec<InputError>) -> Self {
         Self { code: ExitCode::Usage, errors, cause: None }
+    }
+}
+
+impl From<LoadError> for CommandError {
+    fn from(error: LoadError) -> Self {
+        let problem = |problem: Problem| match problem {
+            Problem { object, is_twice: true, .. } => InputProblem::Twice(object),
+            Problem { object, file, document, .. } => {
+                let field = match &object {
+                    object if object.kind.is_empty() => "kind",
+                    object if object.version.is_empty() => "apiVersion",
+                    _ => "metadata.name",
+                };
+                InputProblem::Missing { field, object, file, document }
+            }
+        };
+        let LoadError { errors, is_empty, problems } = error;
+        let error = Self::from(errors);
+        match (is_empty, problems.is_empty()) {
+            (true, _) => error.because(EndCause::Empty),
+            (false, true) => error,
+            (false, false) => error.because(EndCause::Invalid(problems.into_iter().map(problem).collect())),
+        }
     }
 }
 

@@ -1,12 +1,17 @@
 //! An app's objects with their readiness.
 
+use std::sync::Arc;
+
+use serde_json::Value;
+
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
-use super::unknown_app;
-use crate::app::record::{Observed, observe};
+use super::{details, unknown_app};
+use crate::app::record::{AppName, Observed, observe};
 use crate::apply::tree::{self, Line};
+use crate::event::Target;
 use crate::plan::live;
 
 /// Options of an inspection.
@@ -31,7 +36,48 @@ pub struct InspectedApp {
     pub server: bool,
 }
 
+/// An app with everything that carries its label.
+#[derive(Debug)]
+pub struct LabelledApp {
+    /// The server and its nodes.
+    pub target: Option<Target>,
+    /// Name of the app, and namespace of its record.
+    pub app: AppName,
+    /// Its objects; `None` if there is no such app.
+    pub objects: Option<LabelledObjects>,
+}
+
+/// The objects that carry an app's label.
+#[derive(Debug)]
+pub struct LabelledObjects {
+    /// Those of the app itself.
+    pub own: Vec<Arc<Value>>,
+    /// Those that controllers have made.
+    pub others: Vec<Arc<Value>>,
+}
+
 impl Inspect {
+    /// Reads everything that carries the app's label.
+    ///
+    /// # Errors
+    /// The cluster's error.
+    pub async fn labelled(&self, notes: &dyn Notes) -> Result<LabelledApp, CommandError> {
+        let (cluster, kinds, namespaces) = reach(&self.cluster, &self.app.namespace, &|text| notes.note(text)).await?;
+        let target = details::target(&*cluster).await;
+        let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
+        let app = observed.app.clone();
+        if observed.record.is_none() {
+            return Ok(LabelledApp { target, app, objects: None });
+        }
+        let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+        let others = live::labelled(&*cluster, &kinds, &observed, &live).await;
+        Ok(LabelledApp {
+            target,
+            app,
+            objects: Some(LabelledObjects { own: live.objects.into_values().collect(), others }),
+        })
+    }
+
     /// Reads the app.
     ///
     /// # Errors

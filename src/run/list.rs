@@ -5,12 +5,14 @@ use serde_json::Value;
 
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
+use super::details;
 use super::error::CommandError;
 use super::options::NamespaceOptions;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::listing::listed;
 use crate::app::record::config_map_kind;
 use crate::cluster::{ListQuery, list_all};
+use crate::event::Target;
 
 /// Options of a list.
 #[derive(Clone, Debug)]
@@ -23,18 +25,38 @@ pub struct List {
     pub all_namespaces: bool,
 }
 
+/// Apps, with where they are.
+#[derive(Debug)]
+pub struct ListedApps {
+    /// The server and its nodes.
+    pub target: Option<Target>,
+    /// The namespace that was listed, unless all were.
+    pub namespace: String,
+    /// The apps.
+    pub apps: Vec<Value>,
+}
+
 impl List {
     /// Lists apps, sorted by namespace and name.
     ///
     /// # Errors
     /// The cluster's error.
     pub async fn run(&self, notes: &dyn Notes) -> Result<Vec<Value>, CommandError> {
+        Ok(self.with_target(notes, false).await?.apps)
+    }
+
+    /// The same, with the namespace and, where wanted, the server.
+    ///
+    /// # Errors
+    /// The cluster's error.
+    pub async fn with_target(&self, notes: &dyn Notes, wants_target: bool) -> Result<ListedApps, CommandError> {
         let (cluster, _, namespaces) = reach(&self.cluster, &self.namespace, &|text| notes.note(text)).await?;
+        let target = if wants_target { details::target(&*cluster).await } else { None };
         let namespace = (!self.all_namespaces).then_some(namespaces.record.as_str());
         let query = ListQuery::new(config_map_kind(), namespace, RECORD_LABEL);
         let page = list_all(&*cluster, &query).await?;
         let mut apps: Vec<Value> = page.items.iter().map(|record| listed(record)).collect();
         apps.sort_by_key(|app| (app.text("/namespace").to_owned(), app.text("/name").to_owned()));
-        Ok(apps)
+        Ok(ListedApps { target, namespace: namespaces.record, apps })
     }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::{Audience, Finding, ObjectExt, Severity, causes, registry};
+use pushback_preflight::{Audience, Finding, ObjectExt, ObjectRef, Severity, causes, registry};
 
 use super::error::CommandError;
 use crate::apply::engine::{Outcome, Progress};
 use crate::apply::readiness;
-use crate::event::{Counts, EndCause, Event, RunOutcome, Unfinished, UnfinishedLine};
+use crate::event::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
+use crate::plan::Plan;
 use crate::stop::Stop;
 
 /// Most finalizers explained at the end of a run.
@@ -92,10 +93,25 @@ impl End {
         let refusals: Vec<Finding> = report.findings.iter().filter(refusing).cloned().collect();
         Self {
             hints,
-            cause: Some(EndCause::Refused(refusals.clone())),
+            cause: Some(EndCause::Refused { findings: refusals.clone(), said: Vec::new() }),
             refusals,
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
         }
+    }
+
+    /// The same with what the server said of each refused change.
+    #[must_use]
+    pub fn quoting(mut self, plan: &Plan) -> Self {
+        if let Some(EndCause::Refused { said, .. }) = &mut self.cause {
+            let refused = plan.objects.iter().filter_map(|planned| Some((planned, planned.refused.clone()?)));
+            said.extend(refused.map(|(planned, (message, reason))| Said {
+                object: planned.change.object.clone(),
+                operation: planned.change.operation,
+                message,
+                reason,
+            }));
+        }
+        self
     }
 
     /// The end of an apply. With `exit_status`, the code says whether anything changed.
@@ -120,6 +136,23 @@ impl End {
         match Self::engine(outcome) {
             end if end.code == ExitCode::Success && exit_status => Self { code: ExitCode::Changes, ..end },
             end => end,
+        }
+    }
+
+    /// The end of a deletion after which objects are still there that go along with the app's.
+    pub fn still_there(left: &[ObjectRef], limit: Duration) -> Self {
+        let line = |object: &ObjectRef| UnfinishedLine {
+            object: object.clone(),
+            state: Unfinished::NotDeleted,
+            message: String::new(),
+            reasons: Vec::new(),
+            elapsed: None,
+        };
+        Self {
+            error: "waiting timed out".to_owned(),
+            unfinished: left.iter().map(line).collect(),
+            cause: Some(EndCause::TimedOut { after: limit.into(), of_object: false }),
+            ..Self::new(ExitCode::TimedOut, RunOutcome::TimedOut, Counts::default())
         }
     }
 
@@ -189,7 +222,10 @@ impl End {
         } else {
             (ExitCode::Success, RunOutcome::Succeeded, String::new(), held_by_finalizers(&outcome))
         };
-        let cause = (code == ExitCode::TimedOut).then(|| EndCause::TimedOut { after: outcome.limit.into() });
+        let cause = (code == ExitCode::TimedOut).then(|| EndCause::TimedOut {
+            after: if outcome.late { outcome.limit } else { outcome.limit_of_object }.into(),
+            of_object: !outcome.late,
+        });
         Self { error, hints, cause, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
     }
 }

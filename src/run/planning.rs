@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::error::CommandError;
 use super::look::label_value;
 use super::options::PlanOptions;
@@ -10,7 +12,7 @@ use super::setup::Setup;
 use super::{conversion_plans, details};
 use crate::app::record::Observed;
 use crate::cluster::Kinds;
-use crate::event::Event;
+use crate::event::{EndCause, Event};
 use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::desired::{self, Placement};
@@ -37,10 +39,14 @@ pub async fn plan_apply(
     };
     let mut warnings = Vec::new();
     let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, &setup.kinds)).count();
+    let unknown = manifests.iter().find(|manifest| is_unknown(manifest, &setup.kinds)).map(|manifest| {
+        let object = &manifest.object;
+        EndCause::UnknownKind(object.api_version(), object.kind.clone())
+    });
     let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
         // An unavailable API group is not an input error.
         let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
-        CommandError { code, ..CommandError::from(errors) }
+        CommandError { code, cause: unknown, ..CommandError::from(errors) }
     })?;
     wanted.iter_mut().for_each(|wanted| wanted.update_by_default(options.update_strategy));
     let how = plan::Options {
@@ -74,6 +80,12 @@ pub async fn plan_apply(
     Ok((plan, warnings))
 }
 
+/// Whether the cluster does not serve the manifest's kind. A definition among the manifests may still bring it.
+fn is_unknown(manifest: &Manifest, kinds: &Kinds) -> bool {
+    let object = &manifest.object;
+    kinds.find(&object.group, &object.version, &object.kind).is_none()
+}
+
 /// Whether the manifest's kind is unknown because its API group does not answer.
 fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
     let object = &manifest.object;
@@ -82,6 +94,11 @@ fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
 
 /// Shows a plan.
 pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
+    show_with(run, setup, plan, as_text, &[]);
+}
+
+/// The same; `going` are objects that are deleted along with those of the plan.
+pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, as_text: bool, going: &[Arc<Value>]) {
     for warning in &plan.warnings {
         run.events.send(Event::Warning {
             code: warning.code.to_owned(),
@@ -92,6 +109,7 @@ pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
     }
     let view = plan::View { config: &setup.config, text: as_text };
     let (counts, mut changes) = plan::planned_lines(plan, &view);
-    let others = setup.details.map(|wanted| details::add(setup, plan, wanted, &mut changes)).unwrap_or_default();
+    let mut others = setup.details.map(|wanted| details::add(setup, plan, wanted, &mut changes)).unwrap_or_default();
+    others.extend(going.iter().map(details::going));
     run.events.send(Event::Plan { counts, changes, others, elapsed: run.elapsed().into() });
 }

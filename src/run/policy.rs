@@ -12,6 +12,7 @@ use pushback_preflight::waiver::Waiver;
 use super::error::CommandError;
 use super::options::PreflightOptions;
 use crate::config::{self, Config, PreflightRule, PreflightWaiver};
+use crate::event::EndCause;
 use crate::manifest::{InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
 /// The Config of a run, and the source of its settings.
@@ -144,8 +145,12 @@ impl Configured {
         let rules = options.rules.as_deref().or(none.as_deref());
         let resolved = policy::resolve(rules, side, among.side(), &options.waive);
         let mut policy = resolved.map_err(|errors| {
+            let unknown = errors.iter().find_map(|(_, error)| match error {
+                SelectionError::UnknownInFlag(unknown) => Some(EndCause::UnknownRule(unknown.name.clone())),
+                _ => None,
+            });
             let errors: Vec<InputError> = errors.iter().map(|error| self.placed(error)).collect();
-            CommandError::from(errors)
+            CommandError { cause: unknown, ..CommandError::from(errors) }
         })?;
         for loosened in &mut policy.selection.loosened {
             loosened.position = loosened.position.take().or_else(|| self.place_of(loosened));

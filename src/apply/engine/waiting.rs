@@ -175,6 +175,7 @@ impl<'a> Engine<'a> {
     /// Stores the assessment of an awaited object, and reports what is new in it.
     fn tell(&mut self, node: usize, stage: Stage) {
         let wanted = self.wanted(node);
+        let live = self.nodes[node].object.clone();
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
         let before = std::mem::replace(&mut waiting.stage, stage);
         let Some(Explanation { message, reasons }) =
@@ -186,6 +187,7 @@ impl<'a> Engine<'a> {
             object: self.plan.objects[node].change.object.clone(),
             wanted,
             message: message.clone(),
+            live,
             reasons: reasons.clone(),
             elapsed: waiting.since.elapsed().into(),
         });

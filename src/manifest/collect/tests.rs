@@ -17,7 +17,7 @@ fn options(stdin: &str) -> LoadOptions {
 }
 
 fn load_text(text: &str) -> Result<Input, Vec<InputError>> {
-    load(&["-".to_owned()], &options(text))
+    load(&["-".to_owned()], &options(text)).map_err(Into::into)
 }
 
 fn read(text: &str) -> Input {

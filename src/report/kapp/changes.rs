@@ -5,7 +5,7 @@ use pushback_preflight::Operation;
 
 use super::table::{Column, Table};
 use super::ui::Ui;
-use super::{diff, words};
+use super::{diff, state, words};
 use crate::event::{Awaited, PlannedLine, Whole};
 
 const COLUMNS: [Column; 9] = [
@@ -28,11 +28,15 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
         ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| whole.wave));
         for line in ordered {
             let Some(whole) = &line.whole else { continue };
-            if line.operation == Operation::Exists || whole.strategy == "orphan" {
+            if line.operation == Operation::Exists {
                 continue;
             }
             ui.progress(&format!("@@ {} {} @@", words::operation(line.operation), words::described(&line.object)));
             ui.block(&diff::text(whole.old.as_ref(), whole.new.as_ref(), &look));
+        }
+        for line in others {
+            ui.progress(&format!("@@ noop {} @@", words::described(&line.object)));
+            ui.block("\n");
         }
     }
     if look.summary {
@@ -89,6 +93,12 @@ fn row(line: &PlannedLine, now: Timestamp) -> Vec<String> {
         Some(Awaited::Deleted) => "delete",
         None => "",
     };
+    // What is masked has nothing to wait for.
+    let (state, message) = match &whole.live {
+        Some(live) => state::of(live),
+        None if whole.created.is_empty() => ("", String::new()),
+        None => ("ok", String::new()),
+    };
     [
         namespace,
         &line.object.name,
@@ -97,8 +107,8 @@ fn row(line: &PlannedLine, now: Timestamp) -> Vec<String> {
         operation,
         &whole.strategy,
         awaited,
-        &whole.state,
-        &whole.state_message,
+        state,
+        &message,
     ]
     .map(str::to_owned)
     .to_vec()

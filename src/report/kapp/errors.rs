@@ -2,40 +2,92 @@
 
 use std::time::Duration;
 
-use pushback_preflight::{Finding, registry};
+use pushback_preflight::{Finding, ObjectRef, Operation, registry};
 
 use super::words;
-use crate::event::{EndCause, Owned, Unfinished, UnfinishedLine};
+use crate::event::{EndCause, InputProblem, Owned, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
+
+/// What is known at the end of a run.
+#[derive(Debug)]
+pub struct End<'e> {
+    /// Exit code of pushback.
+    pub code: u8,
+    /// Its error.
+    pub error: &'e str,
+    /// Why.
+    pub cause: Option<&'e EndCause>,
+    /// Objects that are not done.
+    pub unfinished: &'e [UnfinishedLine],
+    /// Whether the run stopped at its plan.
+    pub is_diff: bool,
+    /// The first write that failed.
+    pub failed_write: Option<&'e Said>,
+}
 
 /// The text after `kapp: Error: `; empty where the run succeeded.
 #[must_use]
-pub fn text(code: u8, error: &str, cause: Option<&EndCause>, unfinished: &[UnfinishedLine], is_diff: bool) -> String {
-    let is = |wanted: ExitCode| code == wanted.code();
+pub fn text(end: &End<'_>) -> String {
+    let is = |wanted: ExitCode| end.code == wanted.code();
     if is(ExitCode::Success) {
         return String::new();
     }
     if is(ExitCode::NoChanges) || is(ExitCode::Changes) {
-        let (when, pending) = match (is_diff, is(ExitCode::Changes)) {
+        let (when, pending) = match (end.is_diff, is(ExitCode::Changes)) {
             (true, true) => ("diffing", "pending changes"),
             (true, false) => ("diffing", "no pending changes"),
             (false, true) => ("applying", "changes"),
             (false, false) => ("applying", "no changes"),
         };
-        return format!("Exiting after {when} with {pending} (exit status {code})");
+        return format!("Exiting after {when} with {pending} (exit status {})", end.code);
     }
-    match cause {
+    if let Some(said) = end.failed_write {
+        return api_error(said);
+    }
+    match end.cause {
         Some(EndCause::Declined) => "Stopped".to_owned(),
         Some(EndCause::NoAnswer) => "Asking for confirmation:\n  EOF".to_owned(),
         Some(EndCause::Ownership(owned)) => ownership(owned),
-        Some(EndCause::TimedOut { after }) => {
-            let waiting = unfinished.iter().filter(|line| line.state != Unfinished::NotApplied);
-            let names: Vec<String> = waiting.map(|line| words::described(&line.object)).collect();
-            let after = words::duration(Duration::from_millis(after.0));
+        Some(EndCause::Empty) => "Trying to apply empty set of resources will result in deletion of resources on \
+                                  cluster. Refusing to continue unless --dangerous-allow-empty-list-of-resources is \
+                                  specified."
+            .to_owned(),
+        Some(EndCause::Invalid(problems)) => invalid(problems),
+        Some(EndCause::UnknownKind(version, kind)) => format!(
+            "Expected to find kind '{version}/{kind}', but did not:\n- Kubernetes API server did not have matching \
+             apiVersion + kind\n- No matching CRD was found in given configuration"
+        ),
+        Some(EndCause::TimedOut { after, of_object }) => timed_out(end.unfinished, after.0, *of_object),
+        Some(EndCause::UnknownRule(name)) => {
+            format!(
+                "invalid argument \"{name}\" for \"--preflight\" flag: unknown preflight check \"{name}\" specified"
+            )
+        }
+        Some(EndCause::Refused { findings, said }) => {
+            let is_of_rule = |finding: &&Finding| finding.rule != registry::SERVER;
+            match (findings.iter().find(is_of_rule), said.first()) {
+                (Some(first), _) => refused(&first.rule, findings),
+                (None, Some(said)) => api_error(said),
+                (None, None) => end.error.to_owned(),
+            }
+        }
+        None => never_ready(end.unfinished).unwrap_or_else(|| end.error.to_owned()),
+    }
+}
+
+fn timed_out(unfinished: &[UnfinishedLine], after: u64, of_object: bool) -> String {
+    let after = words::duration(Duration::from_millis(after));
+    let waiting: Vec<&UnfinishedLine> = unfinished.iter().filter(|line| line.state != Unfinished::NotApplied).collect();
+    match waiting.first() {
+        Some(line) if of_object => format!(
+            "waiting on {} {}:\n  Errored:\n    Resource timed out waiting after {after}",
+            if line.state == Unfinished::NotDeleted { "delete" } else { "reconcile" },
+            words::described(&line.object)
+        ),
+        _ => {
+            let names: Vec<String> = waiting.iter().map(|line| words::described(&line.object)).collect();
             format!("Timed out waiting after {after} for resources: [{}]", names.join(", "))
         }
-        Some(EndCause::Refused(findings)) => refused(findings),
-        None => failed(unfinished).unwrap_or_else(|| error.to_owned()),
     }
 }
 
@@ -52,27 +104,159 @@ fn ownership(owned: &[Owned]) -> String {
     format!("Ownership errors:{}", owned.iter().map(line).collect::<String>())
 }
 
-/// What the server said in the dry run is told as kapp tells it after its write; findings of rules are listed.
-fn refused(findings: &[Finding]) -> String {
-    let (of_server, of_rules): (Vec<&Finding>, Vec<&Finding>) =
-        findings.iter().partition(|finding| finding.rule == registry::SERVER);
-    if let Some(finding) = of_server.first() {
-        let object = words::described(&finding.object);
-        return format!(
-            "create {object}:\n  Creating resource {object}:\n    API server says:\n      {}",
-            finding.message
-        );
+fn invalid(problems: &[InputProblem]) -> String {
+    let missing = problems.iter().filter_map(|problem| match problem {
+        InputProblem::Missing { field, object, file, document } => {
+            let origin = if file == "-" { "stdin".to_owned() } else { format!("file '{}'", base_name(file)) };
+            Some(format!(
+                "\n- Expected '{field}' on resource '{}' to be non-empty ({origin} doc {document})",
+                words::described(object)
+            ))
+        }
+        InputProblem::Twice(_) => None,
+    });
+    let missing: String = missing.collect();
+    if !missing.is_empty() {
+        return format!("Validation errors:{missing}");
     }
-    let Some(first) = of_rules.first() else { return "preflight checks failed".to_owned() };
-    let lines: Vec<String> = of_rules
-        .iter()
-        .map(|finding| format!("{} {}: {}", finding.object.kind, finding.object.name, finding.message))
-        .collect();
-    format!("preflight checks failed:\n  running preflight check \"{}\":\n    {}", first.rule, lines.join("\n    "))
+    let twice = problems.iter().filter_map(|problem| match problem {
+        InputProblem::Twice(object) => Some(object),
+        InputProblem::Missing { .. } => None,
+    });
+    let line = |object: &ObjectRef| {
+        format!("\n- Found resource '{}' multiple times with different content", words::described(object))
+    };
+    format!("Uniqueness errors:{}", twice.map(line).collect::<String>())
 }
 
-fn failed(unfinished: &[UnfinishedLine]) -> Option<String> {
+fn base_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// `create X: Creating resource X: API server says: …`, a level of indentation for each colon.
+fn api_error(said: &Said) -> String {
+    let object = words::described(&said.object);
+    let (doing, done) = match said.operation {
+        Operation::Create => ("create", "Creating"),
+        Operation::Delete => ("delete", "Deleting"),
+        _ => ("update", "Updating"),
+    };
+    let group = if said.object.group.is_empty() { String::new() } else { format!(".{}", said.object.group) };
+    let named = match said.reason.as_str() {
+        "Invalid" => format!("{}{group} \"{}\" is invalid: ", said.object.kind, said.object.name),
+        _ => String::new(),
+    };
+    let reason = if said.reason.is_empty() { String::new() } else { format!(" (reason: {})", said.reason) };
+    let start = format!("{doing} {object}:\n  {done} resource {object}:\n    API server says:\n      ");
+    let listed = said.message.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match listed {
+        // kapp takes every comma for the end of an item.
+        Some(items) if !named.is_empty() => {
+            let items: String = items.split(", ").map(|item| format!("\n\n  - {item}")).collect();
+            format!("{start}{named}{items}\n\n{reason}")
+        }
+        _ => format!("{start}{}{reason}", nested(&format!("{named}{}", said.message), 4)),
+    }
+}
+
+/// A line break and a further level before each capital letter that follows a colon.
+fn nested(text: &str, level: usize) -> String {
+    let mut result = String::new();
+    let (mut rest, mut level) = (text, level);
+    while let Some(at) = rest
+        .match_indices(": ")
+        .map(|(at, _)| at)
+        .find(|at| rest[at + 2..].starts_with(|c: char| c.is_ascii_uppercase()))
+    {
+        result += &rest[..=at];
+        result += &format!("\n{}", "  ".repeat(level));
+        rest = &rest[at + 2..];
+        level += 1;
+    }
+    result + rest
+}
+
+/// What the first rule found, as kapp's check of that name tells it.
+fn refused(rule: &str, findings: &[Finding]) -> String {
+    let findings = findings.iter().filter(|finding| finding.rule == rule);
+    let lines: Vec<String> = match rule {
+        "CRDUpgradeSafety" => findings.map(definition).collect(),
+        "PermissionValidation" => findings.map(permission).collect(),
+        _ => findings.map(|found| format!("{} {}: {}", found.object.kind, found.object.name, found.message)).collect(),
+    };
+    let start = if rule == "CRDUpgradeSafety" { "validation for safe CRD upgrades failed\n" } else { "" };
+    format!("preflight checks failed: running preflight check \"{rule}\": {start}{}", lines.join("\n"))
+}
+
+fn definition(finding: &Finding) -> String {
+    let validator = match finding.check.as_str() {
+        "scope" => "NoScopeChange",
+        "storedVersionRemoval" => "NoStoredVersionRemoved",
+        "existingFieldRemoval" => "NoExistingFieldRemoved",
+        _ => "ChangeValidator",
+    };
+    format!(
+        "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
+        finding.object.name, finding.message
+    )
+}
+
+/// kapp asks for `update`, where server-side apply needs `patch`, and does not name the namespace.
+fn permission(finding: &Finding) -> String {
+    let text = finding.message.split(" in namespace \"").next().unwrap_or_default();
+    text.replacen("not permitted to \"patch\"", "not permitted to \"update\"", 1)
+}
+
+fn never_ready(unfinished: &[UnfinishedLine]) -> Option<String> {
     let failed = unfinished.iter().find(|line| line.state == Unfinished::Failed)?;
     let object = words::described(&failed.object);
     Some(format!("waiting on reconcile {object}:\n  Finished unsuccessfully ({})", failed.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    fn said(operation: Operation, kind: &str, group: &str, message: &str) -> Said {
+        let object = ObjectRef {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: "ck".to_owned(),
+            name: "d1".to_owned(),
+        };
+        Said { object, operation, message: message.to_owned(), reason: "Invalid".to_owned() }
+    }
+
+    #[test]
+    fn what_the_server_says_is_set_in_at_every_colon() {
+        let update = said(
+            Operation::Update,
+            "Deployment",
+            "apps",
+            "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"c\"}}: field is immutable",
+        );
+        assert_snapshot!(api_error(&update), @r#"
+        update deployment/d1 (apps/v1) namespace: ck:
+          Updating resource deployment/d1 (apps/v1) namespace: ck:
+            API server says:
+              Deployment.apps "d1" is invalid: spec.selector:
+                Invalid value: {"matchLabels":{"a":"c"}}: field is immutable (reason: Invalid)
+        "#);
+        let create = said(Operation::Create, "Service", "", "[spec.a: Invalid value: 1, spec.b: Required value]");
+        assert_snapshot!(api_error(&create), @r#"
+        create service/d1 (v1) namespace: ck:
+          Creating resource service/d1 (v1) namespace: ck:
+            API server says:
+              Service "d1" is invalid: 
+
+          - spec.a: Invalid value: 1
+
+          - spec.b: Required value
+
+         (reason: Invalid)
+        "#);
+    }
 }

@@ -3,12 +3,12 @@
 
 use std::io;
 
-use pushback_preflight::{ObjectRef, Operation};
+use pushback_preflight::{ObjectRef, Operation, registry};
 
 use super::style::Style;
 use super::ui::Ui;
-use super::{changes, errors, words};
-use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, Event, PlannedLine, Target, WaitOutcome};
+use super::{changes, errors, reports, state, words};
+use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, PlannedLine, Said, WaitOutcome};
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::output::Output;
 
@@ -32,6 +32,12 @@ pub struct KappRenderer {
     held: Vec<String>,
     /// The counts in the last header about waiting.
     told: Option<(usize, usize)>,
+    /// Objects that are only waited for, until the first batch names them.
+    kept: Vec<ObjectRef>,
+    /// Objects that are only waited for.
+    all_kept: Vec<ObjectRef>,
+    failed_write: Option<Said>,
+    last_wait: Option<[String; 2]>,
 }
 
 impl KappRenderer {
@@ -50,6 +56,10 @@ impl KappRenderer {
             waiting: 0,
             held: Vec::new(),
             told: None,
+            kept: Vec::new(),
+            all_kept: Vec::new(),
+            failed_write: None,
+            last_wait: None,
         }
     }
 
@@ -64,11 +74,17 @@ impl KappRenderer {
 
     /// Prints what has started together.
     fn start_batch(&mut self, now: Moment) {
-        let mut starting = std::mem::take(&mut self.starting);
-        if starting.is_empty() {
+        if self.starting.is_empty() {
             return;
         }
-        starting.sort_by_key(|(_, operation)| *operation != Operation::Noop);
+        self.print_batch(now);
+    }
+
+    fn print_batch(&mut self, now: Moment) {
+        let kept = std::mem::take(&mut self.kept);
+        self.waiting += kept.len();
+        let mut starting: Vec<_> = kept.into_iter().map(|object| (object, Operation::Noop)).collect();
+        starting.append(&mut self.starting);
         self.header(now, &format!("applying {} changes", starting.len()));
         for (object, operation) in starting {
             let text = format!("{} {}", words::operation(operation), words::described(&object));
@@ -105,23 +121,22 @@ impl KappRenderer {
         }
     }
 
-    fn target(&mut self, target: &Target) {
-        let nodes = match target.nodes.as_slice() {
-            [] => String::new(),
-            [node] => format!(" (nodes: {node})"),
-            [oldest, others @ ..] => format!(" (nodes: {oldest}, {}+)", others.len()),
-        };
-        self.ui.line(&format!("Target cluster '{}'{nodes}", target.server));
+    /// kapp learns of a refusal from its write, so that the write is told before it.
+    fn refused_batch(&mut self, said: &[Said], now: Moment) {
+        self.starting = said.iter().map(|said| (said.object.clone(), said.operation)).collect();
+        self.print_batch(now);
     }
 
     fn plan(&mut self, changes: &[PlannedLine], others: &[PlannedLine], now: Moment) {
         self.total = changes.len() + others.len();
         self.done = 0;
+        self.all_kept = others.iter().map(|line| line.object.clone()).collect();
+        self.kept = self.all_kept.clone();
         changes::show(&mut self.ui, changes, others, now.wall);
     }
 
     fn completed(&mut self, object: &ObjectRef, operation: Operation) {
-        if operation == Operation::Noop && self.total == 0 {
+        if operation == Operation::Noop && !self.all_kept.contains(object) {
             return;
         }
         let wait = if operation == Operation::Delete { "delete" } else { "reconcile" };
@@ -142,7 +157,7 @@ impl Renderer for KappRenderer {
                 self.app.clone_from(app);
                 self.namespace.clone_from(namespace);
                 if let Some(target) = target {
-                    self.target(target);
+                    reports::target(&mut self.ui, target);
                 }
             }
             Event::Plan { changes, others, .. } => self.plan(changes, others, now),
@@ -153,20 +168,32 @@ impl Renderer for KappRenderer {
                 self.starting.push((object.clone(), *operation));
                 self.writing += 1;
             }
-            Event::ChangeDone { outcome, .. } => {
+            Event::ChangeDone { object, operation, outcome, message, .. } => {
                 self.writing = self.writing.saturating_sub(1);
+                if *outcome == ChangeOutcome::Failed && self.failed_write.is_none() {
+                    let (object, operation) = (object.clone(), *operation);
+                    let said = Said { object, operation, message: message.clone(), reason: String::new() };
+                    self.failed_write = Some(said);
+                }
                 if matches!(outcome, ChangeOutcome::Ok | ChangeOutcome::Requested) {
                     self.waiting += 1;
                 }
             }
-            Event::Completed { object, operation } if *operation != Operation::Noop => {
-                self.completed(object, *operation);
-            }
-            Event::WaitProgress { object, wanted, message, .. } => {
+            Event::Completed { object, operation } => self.completed(object, *operation),
+            Event::WaitProgress { object, wanted, message, live, .. } => {
+                if !self.kept.is_empty() && self.writing == 0 {
+                    self.print_batch(now);
+                }
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
-                self.held.push(format!("ongoing: {wait} {}", words::described(object)));
-                if !message.is_empty() {
-                    self.held.push(format!(" ^ {message}"));
+                let message = match live.as_deref().map(state::of) {
+                    Some(("ongoing" | "fail", said)) => said,
+                    _ => message.clone(),
+                };
+                let lines = [format!("ongoing: {wait} {}", words::described(object)), format!(" ^ {message}")];
+                // The same is not told twice in a row.
+                if self.last_wait.as_ref() != Some(&lines) {
+                    self.held.extend(lines.iter().filter(|line| *line != " ^ ").cloned());
+                    self.last_wait = Some(lines);
                 }
             }
             Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, .. } => {
@@ -176,7 +203,10 @@ impl Renderer for KappRenderer {
                     self.held.push(format!(" ^ {message}"));
                 }
             }
-            Event::Warning { code, message, .. } if code == "server" => self.ui.line(&format!("Warning: {message}")),
+            // Only those about what is written: kapp reads in silence.
+            Event::Warning { code, message, object: Some(_), .. } if code == "server" => {
+                self.ui.line(&format!("Warning: {message}"));
+            }
             Event::Diagnostic { code: DiagnosticCode::NoApp, .. } => {
                 let text = format!("App '{}' (namespace: {}) does not exist", self.app, self.namespace);
                 self.ui.line(&text);
@@ -184,7 +214,22 @@ impl Renderer for KappRenderer {
             Event::RunEnd { exit_code, error, cause, unfinished, .. } => {
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
-                let mut text = errors::text(*exit_code, error, cause.as_deref(), unfinished, is_diff);
+                let cause = cause.as_deref();
+                if let Some(EndCause::Refused { said, findings }) = cause
+                    && !said.is_empty()
+                    && !is_diff
+                    && findings.iter().all(|finding| finding.rule == registry::SERVER)
+                {
+                    self.refused_batch(said, now);
+                }
+                let mut text = errors::text(&errors::End {
+                    code: *exit_code,
+                    error,
+                    cause,
+                    unfinished,
+                    is_diff,
+                    failed_write: self.failed_write.as_ref(),
+                });
                 if text.is_empty()
                     && let Some(column) = self.ui.unknown_column()
                 {

@@ -118,6 +118,7 @@ fn shown(row: &[String]) -> Vec<String> {
     row.iter().map(cell).collect()
 }
 
+/// Nothing is padded behind the last column.
 fn lines(rows: &[Vec<String>], separator: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
@@ -126,9 +127,11 @@ fn lines(rows: &[Vec<String>], separator: &str) -> String {
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for row in rows {
-        for (cell, width) in row.iter().zip(&widths) {
+        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
             text += cell;
-            text += &" ".repeat(width - measure_text_width(cell));
+            if index + 1 < row.len() {
+                text += &" ".repeat(width - measure_text_width(cell));
+            }
             text += separator;
         }
         text.push('\n');

@@ -123,7 +123,7 @@ impl Progress {
                     self.tried += 1;
                 }
             }
-            Event::WaitProgress { object, wanted, message, reasons, elapsed } => {
+            Event::WaitProgress { object, wanted, message, reasons, elapsed, .. } => {
                 let phase = Phase::Waiting { wanted: *wanted, message: message.clone(), reasons: each_once(reasons) };
                 if let Some(row) =
                     self.rows.get_mut(&object.key()).filter(|row| matches!(row.phase, Phase::Waiting { .. }))

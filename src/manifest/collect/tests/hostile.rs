@@ -395,7 +395,7 @@ fn a_server_that_nobody_vouches_for_is_not_believed() {
         while connection.is_handshaking() && connection.complete_io(&mut stream).is_ok() {}
     });
     let url = format!("https://localhost:{port}/a.yaml");
-    let error = load(std::slice::from_ref(&url), &LoadOptions::default()).unwrap_err().remove(0).to_string();
+    let error = load(std::slice::from_ref(&url), &LoadOptions::default()).unwrap_err()[0].to_string();
     assert!(error.starts_with(&format!("{url}: no trusted connection: ")), "{error}");
 }
 

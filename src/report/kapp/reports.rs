@@ -1,0 +1,144 @@
+//! kapp's tables of commands without a run: the objects of an app, the apps of a namespace.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use pushback_preflight::{ObjectExt, ObjectRef};
+use serde_json::Value;
+
+use super::table::{Column, Table};
+use super::ui::Ui;
+use super::{state, words};
+use crate::app::identity::ASSOCIATION_LABEL;
+use crate::event::Target;
+
+const RESOURCES: [Column; 7] = [
+    Column { title: "Namespace", key: "namespace" },
+    Column { title: "Name", key: "name" },
+    Column { title: "Kind", key: "kind" },
+    Column { title: "Owner", key: "owner" },
+    Column { title: "Rs", key: "reconcile_state" },
+    Column { title: "Ri", key: "reconcile_info" },
+    Column { title: "Age", key: "age" },
+];
+
+const APPS: [Column; 5] = [
+    Column { title: "Namespace", key: "namespace" },
+    Column { title: "Name", key: "name" },
+    Column { title: "Namespaces", key: "namespaces" },
+    Column { title: "Lcs", key: "last_change_successful" },
+    Column { title: "Lca", key: "last_change_age" },
+];
+
+/// Levels below an object of the app that a tree goes down.
+const LEVELS: usize = 8;
+
+/// The first line of every command that has met a cluster.
+pub fn target(ui: &mut Ui, target: &Target) {
+    let nodes = match target.nodes.as_slice() {
+        [] => String::new(),
+        [node] => format!(" (nodes: {node})"),
+        [oldest, others @ ..] => format!(" (nodes: {oldest}, {}+)", others.len()),
+    };
+    ui.line(&format!("Target cluster '{}'{nodes}", target.server));
+}
+
+/// The table of `inspect`: the app's own objects, and what controllers have made.
+#[must_use]
+pub fn resources(app: &str, own: &[Arc<Value>], others: &[Arc<Value>], as_tree: bool, now: Timestamp) -> Table {
+    let rows = if as_tree { tree(own, others, now) } else { sorted(own, others, now) };
+    Table {
+        title: format!("Resources in app '{app}'"),
+        content: "resources".to_owned(),
+        columns: RESOURCES.to_vec(),
+        rows,
+        notes: vec!["Rs: Reconcile state".to_owned(), "Ri: Reconcile information".to_owned()],
+        fills_first: !as_tree,
+    }
+}
+
+/// The table of `list`; without a namespace the apps of all.
+#[must_use]
+pub fn apps(namespace: Option<&str>, apps: &[Value], now: Timestamp) -> Table {
+    let row = |app: &Value| {
+        let namespaces = app.get("namespaces").and_then(Value::as_array).into_iter().flatten();
+        let namespaces: Vec<&str> = namespaces.filter_map(Value::as_str).collect();
+        // A record without a change has Go's zero time.
+        let started = app.text("/startedAt");
+        let age =
+            if started.is_empty() || started.starts_with("0001-") { String::new() } else { words::age(started, now) };
+        let successful = app.get("successful").and_then(Value::as_bool).map(|flag| flag.to_string());
+        let successful = if age.is_empty() { String::new() } else { successful.unwrap_or_default() };
+        let cells = [app.text("/name").to_owned(), namespaces.join(","), successful, age];
+        let of = namespace.is_none().then(|| app.text("/namespace").to_owned());
+        of.into_iter().chain(cells).collect::<Vec<String>>()
+    };
+    Table {
+        title: match namespace {
+            Some(namespace) => format!("Apps in namespace '{namespace}'"),
+            None => "Apps in all namespaces".to_owned(),
+        },
+        content: "apps".to_owned(),
+        columns: APPS[usize::from(namespace.is_some())..].to_vec(),
+        rows: apps.iter().map(row).collect(),
+        notes: vec!["Lcs: Last Change Successful".to_owned(), "Lca: Last Change Age".to_owned()],
+        fills_first: namespace.is_none(),
+    }
+}
+
+fn row(object: &Value, name: &str, owner: &str, now: Timestamp) -> Vec<String> {
+    let reference = ObjectRef::of(object);
+    let (state, message) = state::of(object);
+    let namespace = if reference.namespace.is_empty() { "(cluster)" } else { &reference.namespace };
+    let age = words::age(object.text("/metadata/creationTimestamp"), now);
+    [namespace, name, &reference.kind, owner, state, &message, &age].map(str::to_owned).to_vec()
+}
+
+fn sorted(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<String>> {
+    let own = own.iter().map(|object| (object, "kapp"));
+    let mut all: Vec<(&Arc<Value>, &str)> = own.chain(others.iter().map(|object| (object, "cluster"))).collect();
+    all.sort_by_cached_key(|(object, _)| place(object));
+    all.into_iter().map(|(object, owner)| row(object, object.name(), owner, now)).collect()
+}
+
+fn place(object: &Value) -> (String, String, String) {
+    let object = ObjectRef::of(object);
+    (object.namespace, object.name, object.kind)
+}
+
+/// Objects of the app, each above what was made for it; those with something below them come first.
+fn tree(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<String>> {
+    let mut roots: Vec<(&Arc<Value>, Vec<Vec<String>>)> = own
+        .iter()
+        .map(|object| {
+            let mut below = Vec::new();
+            add_below(object, others, 1, now, &mut below);
+            (object, below)
+        })
+        .collect();
+    roots.sort_by_cached_key(|(object, below)| (below.is_empty(), place(object)));
+    let lines = roots.into_iter().flat_map(|(object, below)| {
+        std::iter::once(row(object, object.name(), "kapp", now)).chain(below).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+fn add_below(parent: &Value, others: &[Arc<Value>], depth: usize, now: Timestamp, rows: &mut Vec<Vec<String>>) {
+    let owners =
+        |object: &Value| object.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str).map(str::to_owned);
+    let uids: Vec<&str> = others.iter().map(|object| object.uid()).collect();
+    let is_below = |object: &&Arc<Value>| match owners(object) {
+        Some(owner) if uids.contains(&owner.as_str()) || owner == parent.uid() => owner == parent.uid(),
+        // Endpoints have no owner that is known here: the label says whose they are.
+        _ => depth == 1 && object.label(ASSOCIATION_LABEL) == parent.label(ASSOCIATION_LABEL),
+    };
+    let mut below: Vec<&Arc<Value>> = others.iter().filter(is_below).collect();
+    below.sort_by_cached_key(|object| place(object));
+    for object in below {
+        let name = format!(" L{} {}", "..".repeat(depth - 1), object.name());
+        rows.push(row(object, &name, "cluster", now));
+        if depth < LEVELS {
+            add_below(object, others, depth + 1, now, rows);
+        }
+    }
+}

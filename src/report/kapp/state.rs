@@ -1,0 +1,185 @@
+//! How an object is, in the words of kapp's waiters.
+
+use pushback_preflight::{ObjectExt, ObjectRef};
+use serde_json::Value;
+
+/// `ok`, `ongoing` or `fail`, and what kapp says of it.
+#[must_use]
+pub fn of(object: &Value) -> (&'static str, String) {
+    let reference = ObjectRef::of(object);
+    if object.is_terminating() {
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
+        let waits = match finalizers.as_slice() {
+            [] => "Deleting".to_owned(),
+            names => format!("Waiting on finalizers: {}", names.join(", ")),
+        };
+        return ("ongoing", waits);
+    }
+    let judged = match (reference.group.as_str(), reference.kind.as_str()) {
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => condition(object, &["Established", "NamesAccepted"]),
+        ("apiregistration.k8s.io", "APIService") => condition(object, &["Available"]),
+        ("", "Pod") => pod(object),
+        ("", "Service") => service(object),
+        ("apps" | "extensions", "Deployment") => deployment(object),
+        ("apps" | "extensions", "DaemonSet") => daemon_set(object),
+        ("apps", "StatefulSet") => stateful_set(object),
+        ("batch", "Job") => return job(object),
+        _ => Ok(()),
+    };
+    match judged {
+        Ok(()) => ("ok", String::new()),
+        Err((state, message)) => (state, message),
+    }
+}
+
+type Judged = Result<(), (&'static str, String)>;
+
+fn ongoing(message: impl Into<String>) -> Judged {
+    Err(("ongoing", message.into()))
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn observed(object: &Value) -> Judged {
+    let generation = number(object, "/metadata/generation");
+    if number(object, "/status/observedGeneration") == generation {
+        return Ok(());
+    }
+    ongoing(format!("Waiting for generation {generation} to be observed"))
+}
+
+fn find<'o>(object: &'o Value, name: &str) -> Option<&'o Value> {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
+    conditions.iter().find(|condition| condition.text("/type") == name)
+}
+
+fn condition(object: &Value, names: &[&str]) -> Judged {
+    for name in names {
+        match find(object, name) {
+            Some(condition) if condition.text("/status") == "True" => {}
+            Some(condition) => {
+                let (reason, message) = (condition.text("/reason"), condition.text("/message"));
+                return ongoing(format!(
+                    "Condition {name} is not True ({}): {reason}: {message}",
+                    condition.text("/status")
+                ));
+            }
+            None => return ongoing(format!("Condition {name} is not set")),
+        }
+    }
+    Ok(())
+}
+
+fn pod(object: &Value) -> Judged {
+    match object.text("/status/phase") {
+        "Succeeded" => Ok(()),
+        "Pending" | "" => {
+            let waiting = ["/status/initContainerStatuses", "/status/containerStatuses"].iter().find_map(|pointer| {
+                let statuses = object.pointer(pointer).and_then(Value::as_array)?;
+                statuses.iter().find_map(|status| status.pointer("/state/waiting"))
+            });
+            let unscheduled = find(object, "PodScheduled").filter(|condition| condition.text("/status") == "False");
+            ongoing(match (waiting, unscheduled) {
+                (Some(waiting), _) => {
+                    let message = waiting.text("/message");
+                    let message = if message.is_empty() { String::new() } else { format!(" (message: {message})") };
+                    format!("Pending: {}{message}", waiting.text("/reason"))
+                }
+                (None, Some(condition)) => {
+                    format!("Pending: {} (message: {})", condition.text("/reason"), condition.text("/message"))
+                }
+                (None, None) => "Pending".to_owned(),
+            })
+        }
+        "Running" => {
+            for name in ["Initialized", "Ready", "PodScheduled"] {
+                if find(object, name).is_none_or(|condition| condition.text("/status") != "True") {
+                    return ongoing(format!("Condition {name} is not True"));
+                }
+            }
+            Ok(())
+        }
+        phase => Err(("fail", phase.to_owned())),
+    }
+}
+
+fn service(object: &Value) -> Judged {
+    if object.text("/spec/type") == "ExternalName" {
+        return Ok(());
+    }
+    if object.text("/spec/clusterIP").is_empty() {
+        return ongoing("ClusterIP is empty");
+    }
+    let has_ingress =
+        object.pointer("/status/loadBalancer/ingress").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+    if object.text("/spec/type") == "LoadBalancer" && !has_ingress {
+        return ongoing("Load balancer ingress is empty");
+    }
+    Ok(())
+}
+
+fn deployment(object: &Value) -> Judged {
+    observed(object)?;
+    if let Some(condition) = find(object, "Progressing").filter(|condition| condition.text("/status") == "False") {
+        let (reason, message) = (condition.text("/reason"), condition.text("/message"));
+        return Err(("fail", format!("Deployment is not progressing: {reason} (message: {message})")));
+    }
+    let unavailable = number(object, "/status/unavailableReplicas");
+    if unavailable > 0 {
+        return ongoing(format!("Waiting for {unavailable} unavailable replicas"));
+    }
+    let (ready, wanted) = (number(object, "/status/readyReplicas"), replicas(object));
+    if ready < wanted {
+        return ongoing(format!("Waiting for at least {wanted} ready replicas, currently {ready}"));
+    }
+    Ok(())
+}
+
+fn replicas(object: &Value) -> i64 {
+    object.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1)
+}
+
+fn daemon_set(object: &Value) -> Judged {
+    observed(object)?;
+    let wanted = number(object, "/status/desiredNumberScheduled");
+    let updated = number(object, "/status/updatedNumberScheduled");
+    if updated < wanted {
+        return ongoing(format!("Waiting for {} updated pods to be scheduled", wanted - updated));
+    }
+    match number(object, "/status/numberUnavailable") {
+        0 => Ok(()),
+        unavailable => ongoing(format!("Waiting for {unavailable} unavailable pods")),
+    }
+}
+
+fn stateful_set(object: &Value) -> Judged {
+    observed(object)?;
+    let wanted = replicas(object);
+    let partition = number(object, "/spec/updateStrategy/rollingUpdate/partition");
+    let updated = number(object, "/status/updatedReplicas");
+    if updated < wanted - partition {
+        return ongoing(format!("Waiting for {} replicas to be updated", wanted - partition - updated));
+    }
+    let ready = number(object, "/status/readyReplicas");
+    if ready < wanted {
+        return ongoing(format!("Waiting for {} replicas to be ready", wanted - ready));
+    }
+    let extra = number(object, "/status/replicas") - wanted;
+    if extra > 0 { ongoing(format!("Waiting for {extra} replicas to be deleted")) } else { Ok(()) }
+}
+
+fn job(object: &Value) -> (&'static str, String) {
+    let is_true = |name: &str| find(object, name).filter(|condition| condition.text("/status") == "True");
+    if is_true("Complete").is_some() {
+        return ("ok", "Completed".to_owned());
+    }
+    if let Some(condition) = is_true("Failed") {
+        return ("fail", format!("Failed with reason {}: {}", condition.text("/reason"), condition.text("/message")));
+    }
+    let count = |name: &str| number(object, &format!("/status/{name}"));
+    let counts = format!("{} active, {} failed, {} succeeded", count("active"), count("failed"), count("succeeded"));
+    ("ongoing", format!("Waiting to complete ({counts})"))
+}
