@@ -25,6 +25,12 @@ use crate::plan::digest::is_secret;
 use crate::plan::{Plan, Planned, UpdateStrategy, takeover};
 use crate::stop::Stop;
 
+/// kapp's annotation of objects that are never changed, but created anew under another name.
+const VERSIONED: &str = "kapp.k14s.io/versioned";
+
+/// What stands before the number in the name of a version.
+const VERSION_MARK: &str = "-ver-";
+
 /// Time between two looks at objects that are being deleted.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 
@@ -91,6 +97,10 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     pairs.sort_by_key(|(wave, ..)| *wave);
     for (wave, planned, line) in pairs {
         let mut whole = whole(planned, wave, plan.deletes_app);
+        if let Some(previous) = previous_version(plan, planned) {
+            whole.new = planned.change.desired.as_deref().map(|desired| new_side(desired, Some(previous)));
+            whole.old = Some(old_side(previous, whole.new.as_ref()));
+        }
         if whole.live.as_deref().is_some_and(|live| !masker.masked_paths(live).is_empty()) {
             whole.live = None;
         }
@@ -100,6 +110,22 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
         line.whole = Some(Box::new(whole));
     }
     others
+}
+
+/// The newest version that there is of a versioned object of which a new one is created.
+fn previous_version<'p>(plan: &'p Plan, planned: &Planned) -> Option<&'p Value> {
+    let change = &planned.change;
+    let desired = change.desired.as_deref().filter(|_| change.operation == Operation::Create)?;
+    let (name, _) = desired.annotation(VERSIONED).and_then(|_| desired.name().rsplit_once(VERSION_MARK))?;
+    let pruned = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
+    let all = plan.retained.objects.iter().map(|object| &**object).chain(pruned);
+    let versions =
+        all.filter(|object| object.text("/kind") == desired.text("/kind") && object.namespace() == desired.namespace());
+    let numbered = versions.filter_map(|object| {
+        let (base, number) = object.name().rsplit_once(VERSION_MARK)?;
+        Some((number.parse::<u64>().ok().filter(|_| base == name)?, object))
+    });
+    numbered.max_by_key(|(number, _)| *number).map(|(_, object)| object)
 }
 
 /// A line for an object that the garbage collector deletes along with its owner.

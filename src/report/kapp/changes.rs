@@ -1,7 +1,7 @@
 //! kapp's table of changes, and the line diffs before it.
 
 use jiff::Timestamp;
-use pushback_preflight::Operation;
+use pushback_preflight::{ObjectExt, Operation};
 
 use super::table::{Column, Table};
 use super::ui::Ui;
@@ -25,7 +25,12 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
     let look = ui.style().diff;
     if look.changes {
         let mut ordered: Vec<&PlannedLine> = changes.iter().filter(|line| line.whole.is_some()).collect();
-        ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| whole.wave));
+        // Versioned objects come first.
+        let is_versioned = |whole: &Whole| {
+            let object = whole.new.as_ref().or(whole.old.as_ref());
+            object.is_some_and(|object| object.annotation("kapp.k14s.io/versioned").is_some())
+        };
+        ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| (whole.wave, !is_versioned(whole))));
         for line in ordered {
             let Some(whole) = &line.whole else { continue };
             if line.operation == Operation::Exists {

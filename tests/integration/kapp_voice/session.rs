@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use regex::Regex;
+use serde_json::Value;
 
 use super::recorded::Step;
 use crate::support::{Pushback, Ran, TestCluster};
@@ -24,9 +25,7 @@ impl Session {
             let name = format!("in-{number}.yaml");
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kapp-transcripts").join(&name);
             let text = std::fs::read_to_string(path).expect("an input");
-            // Versioned objects are not supported yet.
-            let documents: Vec<&str> = text.split("---\n").filter(|it| !it.contains("versioned")).collect();
-            pushback.write(&name, documents.join("---\n"));
+            pushback.write(&name, text);
         }
         Self { pushback, namespace }
     }
@@ -81,9 +80,28 @@ const REPLACED: [(&str, &str); 13] = [
     (r"(?m)^ *([7-9]|[12]\d|[3-9]\d|\d{3})     -|^ *(2\d|[3-9]\d|\d{3}) \+", "NUM"),
 ];
 
+/// JSON with the rows of its tables in an order that does not depend on generated names; any other text as it is.
+fn with_sorted_rows(text: &str) -> String {
+    let Ok(mut whole) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let generated = Regex::new(r"(web|lb)-[a-z0-9]{5,10}(-[a-z0-9]{5})?$").expect("a pattern");
+    for table in whole["Tables"].as_array_mut().into_iter().flatten() {
+        let rows = table["Rows"].as_array_mut().expect("rows");
+        rows.sort_by_cached_key(|row| {
+            let name = row["name"].as_str().unwrap_or_default();
+            (generated.replace(name, "$1-").into_owned(), row["kind"].to_string())
+        });
+    }
+    let mut bytes = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    serde::Serialize::serialize(&whole, &mut serializer).expect("JSON");
+    String::from_utf8(bytes).expect("text")
+}
+
 /// The text without what differs from run to run. How often an object was looked at, in which order what started
 /// together was done, and how many steps that took, differs too.
 fn comparable(text: &str) -> String {
+    let text = &with_sorted_rows(text);
     // In JSON the lines of a diff are one string.
     let mut text = Regex::new(r"\\n([ 0-9])").expect("a pattern").replace_all(text, "\n$1").into_owned();
     for (pattern, word) in REPLACED {
