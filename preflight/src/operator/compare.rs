@@ -6,6 +6,7 @@ mod immutable_fields;
 mod lists;
 mod manifest_difference;
 mod manifests;
+mod moved_containers;
 mod owned_definitions;
 mod permissions;
 mod pod_fields;
@@ -66,6 +67,7 @@ pub fn compare(old: &Release, new: &Release, options: Options) -> ReleaseDiff {
         component_changes.extend(comparison.components(matching));
     }
     component_changes.retain(|component| !component.changes.is_empty());
+    moved_containers::tell(old, new, &mut component_changes);
     let crd_changes = crd_changes(old, new, options.definitions);
     owned_definitions::attach(old, new, &crd_changes, &mut component_changes);
     component_changes.sort_by(|one, other| order(one).cmp(&order(other)));

@@ -23,6 +23,7 @@ use self::naming::OperatorNames;
 pub(super) use self::objects::versioned_name;
 use self::objects::{Index, Object, list};
 use self::workload::Workload;
+pub(super) use self::workload::repository;
 use super::model::{
     CheckKind, Component, Definition, FactClass, Operator, Origin, Recovery, Release, Resource, SteadyState,
     SteadyStateCheck,

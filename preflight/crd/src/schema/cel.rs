@@ -8,6 +8,7 @@ mod base64;
 mod check;
 mod claims;
 mod compute;
+mod distinct;
 mod error;
 mod evaluate;
 mod evaluator;
@@ -32,8 +33,9 @@ use std::rc::Rc;
 use serde_json::Value as Json;
 
 pub use self::check::{Declaration, Given, Gives, Objection, cost_of, given_by};
-pub use self::claims::{Claim, FieldPath, Order, Term};
+pub use self::claims::{Claim, FieldPath, ItemOf, Order, Term};
 pub use self::compute::Computed;
+pub use self::distinct::Distinct;
 use self::evaluator::Evaluator;
 pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;
@@ -180,6 +182,12 @@ impl Program {
     #[must_use]
     pub fn claim(&self, below: &[String]) -> Option<Claim> {
         if self.uses_old_self() || self.root.has_macro("sortBy") { None } else { claims::claim(&self.root, below) }
+    }
+
+    /// What the rule says of the items of a list, if it only says that they differ.
+    #[must_use]
+    pub fn distinct(&self) -> Option<Distinct> {
+        distinct::distinct(&self.root)
     }
 
     /// What the rule reads, for the search for objects that violate it.

@@ -75,6 +75,27 @@ pub struct Term {
     pub path: Option<FieldPath>,
     /// Its canonical text; within one object, equal texts have equal values.
     pub text: String,
+    /// What it is an item of, `list[3]`.
+    pub item: Option<Box<ItemOf>>,
+}
+
+/// An item of a list, by its index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemOf {
+    /// The list.
+    pub list: Term,
+    /// The index.
+    pub index: i64,
+    /// The item, as the value that claims about it concern.
+    pub item: Term,
+}
+
+impl Term {
+    /// A field, or the value that the claims concern.
+    #[must_use]
+    pub fn field(path: FieldPath, text: String) -> Self {
+        Self { path: Some(path), text, item: None }
+    }
 }
 
 /// How two values compare.
@@ -325,11 +346,18 @@ impl Reader<'_> {
     fn field(&self, path: &[String]) -> Term {
         // Only terms without a simple meaning are identified by their text; a second text for the same field can only
         // prevent a proof.
-        Term { text: format!("{}.?{path:?}", self.this), path: Some(path.to_vec()) }
+        Term::field(path.to_vec(), format!("{}.?{path:?}", self.this))
     }
 
     fn term(&self, node: &Node) -> Term {
-        Term { path: self.path(node), text: self.text(node) }
+        Term { path: self.path(node), text: self.text(node), item: self.item_of(node).map(Box::new) }
+    }
+
+    fn item_of(&self, node: &Node) -> Option<ItemOf> {
+        let Expression::Index { operand, index, optional: false } = &node.expression else { return None };
+        let Expression::Int(index @ 0..) = index.expression else { return None };
+        let list = Term::field(self.path(operand)?, self.text(operand));
+        Some(ItemOf { list, index, item: Term::field(Vec::new(), self.text(node)) })
     }
 
     fn path(&self, node: &Node) -> Option<FieldPath> {

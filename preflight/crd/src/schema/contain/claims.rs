@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::formula::{Formula, Role, Unique};
 use super::logic::{Logic, Range, Test, at};
 use super::types::Types;
-use crate::schema::cel::{Claim, Order, Term};
+use crate::schema::cel::{Claim, ItemOf, Order, Term};
 use crate::schema::model::{Limit, Schema, Type, Window};
 
 /// The required truth value of a claim; an error may be allowed too.
@@ -54,7 +54,18 @@ pub(super) struct Scene<'s> {
     pub(super) other: &'s Schema,
     /// Whether a term has the same value under both schemas.
     pub(super) stable: bool,
+    /// The same node in the old schema, whose bounds hold for every old value; `None` if it is not known.
+    pub(super) old: Option<&'s Schema>,
+    /// Whether the value is the resource itself, with the type and metadata that the server gives it.
+    pub(super) is_resource: bool,
 }
+
+/// What the server sees to in every resource: the search knows more about these fields.
+static RESOURCE: LazyLock<Schema> = LazyLock::new(|| {
+    Schema::of(&json!({
+        "properties": {"kind": {"type": "string"}, "metadata": {"properties": {"name": {"type": "string"}}}},
+    }))
+});
 
 impl<'s> Scene<'s> {
     /// The constraints on an object for which the claim is as required.
@@ -86,11 +97,17 @@ impl<'s> Scene<'s> {
                 }
             }
             (Claim::Present(path), _) => self.present(path, asked),
-            (Claim::True(term), _) => self.is_true(term, asked),
-            (Claim::Compared(term, order, literal), _) => self.compared(term, *order, literal, asked),
-            (Claim::Counted(term, order, count), _) => self.counted(term, *order, *count, asked),
+            (Claim::True(term), _) => self.of_item(term, asked, |scene, term| scene.is_true(term, asked)),
+            (Claim::Compared(term, order, literal), _) => {
+                self.of_item(term, asked, |scene, term| scene.compared(term, *order, literal, asked))
+            }
+            (Claim::Counted(term, order, count), _) => {
+                self.of_item(term, asked, |scene, term| scene.counted(term, *order, *count, asked))
+            }
             (Claim::Related(left, order, right), _) => self.related(left, *order, right, asked),
-            (Claim::Matches(term, pattern), _) => self.matches(term, pattern, asked),
+            (Claim::Matches(term, pattern), _) => {
+                self.of_item(term, asked, |scene, term| scene.matches(term, pattern, asked))
+            }
             (Claim::Each { range, all, body, text }, _) => self.each(range, *all, body, text, asked),
             (Claim::Tallied { range, body, order, count, text }, _) => {
                 self.tallied(range, body, (*order, *count), text, asked)
@@ -101,6 +118,20 @@ impl<'s> Scene<'s> {
 
     /// The node at a path, if rules see the stored value there. A field with a default is excluded.
     fn node(&self, path: &[String]) -> Option<&'s Schema> {
+        self.declared(path).or_else(|| {
+            // A schema need not declare them, and cannot give them another type.
+            let is_given = self.is_resource
+                && matches!(
+                    path.iter().map(String::as_str).collect::<Vec<_>>().as_slice(),
+                    ["kind"] | ["metadata", "name"]
+                );
+            let field = |node: &'static Schema, name: &String| node.properties.get(name);
+            is_given.then(|| path.iter().try_fold(&*RESOURCE, field)).flatten()
+        })
+    }
+
+    /// The same without what the schema leaves out.
+    fn declared(&self, path: &[String]) -> Option<&'s Schema> {
         let mut other = Some(self.other);
         path.iter().try_fold(self.schema, |node, name| {
             let field = node.properties.get(name)?;
@@ -150,6 +181,17 @@ impl<'s> Scene<'s> {
         let mut ways = Vec::new();
         for (index, name) in path.iter().enumerate() {
             sides = sides.map(|side| side.and_then(|node| node.properties.get(name)));
+            if let [Some(one), Some(other)] = sides
+                && one.default.is_some()
+                && one.default == other.default
+                && !one.nullable
+                && !other.nullable
+                // The server drops it on creation after it has set defaults.
+                && !(self.is_resource && index == 0 && name == "status")
+            {
+                // An object without it is one with the default before any rule sees it, and null counts as absent.
+                continue;
+            }
             ways.push(at(&path[..index], Formula::lacks(name)));
             if sides.iter().any(|side| side.is_none_or(|node| node.nullable)) {
                 ways.push(at(&path[..index], Formula::has(name, Formula::Types(Types::NULL))));
@@ -232,12 +274,65 @@ impl<'s> Scene<'s> {
         // Two present fields compare without an error: the server has checked their types.
         let certain = if asked.positive() { Asked::True } else { Asked::False };
         let both = [one, other].map(|path| Logic::Plain(at(path, Formula::anything())));
-        let compared =
-            Logic::All(both.into_iter().chain([self.held(&text, order, 0.0, Range::Real, certain)]).collect());
+        let related = if asked.positive() { order } else { order.opposite() };
+        let compared = both
+            .into_iter()
+            .chain([self.held(&text, order, 0.0, Range::Real, certain)])
+            .chain(self.within_bounds(one, related, other))
+            .chain(self.ordered(left, related, right));
+        let compared = Logic::All(compared.collect());
         if asked.or_error() {
             Logic::Any(vec![compared, Logic::Plain(self.absent(one)), Logic::Plain(self.absent(other))])
         } else {
             compared
+        }
+    }
+
+    /// Two numbers that are related like this, and the bounds of each: `a > b` is never true if `a` is at most what `b`
+    /// is at least.
+    fn within_bounds<'f>(&self, one: &'f [String], order: Order, other: &'f [String]) -> Vec<Logic<'f>> {
+        let old = |path: &[String]| {
+            let node = path.iter().try_fold(self.old?, |node, name| node.properties.get(name))?;
+            matches!(plain_type(node), Some(Type::Integer | Type::Number)).then_some(node)
+        };
+        let (Some(first), Some(second)) = (old(one), old(other)) else { return Vec::new() };
+        let is_exact = |limit: &Limit| limit.value.fract() == 0.0 && limit.value.abs() < 9e15;
+        let limit = |limit: Option<Limit>, strict: bool| {
+            limit.filter(is_exact).map(|limit| Limit { exclusive: limit.exclusive || strict, ..limit })
+        };
+        // The lesser is at most what the greater may be at most, and the other way round.
+        let pairs = match order {
+            Order::Less | Order::AtMost => vec![((one, first), (other, second))],
+            Order::Greater | Order::AtLeast => vec![((other, second), (one, first))],
+            Order::Equal => vec![((one, first), (other, second)), ((other, second), (one, first))],
+            Order::Unequal => Vec::new(),
+        };
+        let strict = matches!(order, Order::Less | Order::Greater);
+        let mut found = Vec::new();
+        for ((lesser, below), (greater, above)) in pairs {
+            let most = limit(above.maximum, strict).map(|limit| at(lesser, Formula::IsBelow(limit)));
+            let least = limit(below.minimum, strict).map(|limit| at(greater, Formula::IsAbove(limit)));
+            found.extend(most.into_iter().chain(least).map(Logic::Plain));
+        }
+        found
+    }
+
+    /// The order of two fields, for chains of them: `a < b` and `b < c` leave no `c <= a`.
+    fn ordered<'f>(&self, left: &Term, order: Order, right: &Term) -> Vec<Logic<'f>> {
+        // Floats are left out: what is close together may compare in no order.
+        let kinds = [left, right].map(|term| self.field(term).and_then(plain_type));
+        if !matches!(kinds, [Some(Type::Integer), Some(Type::Integer)] | [Some(Type::String), Some(Type::String)]) {
+            return Vec::new();
+        }
+        let text = |term: &Term| if self.stable { term.text.clone() } else { format!("now: {}", term.text) };
+        let edge = |lesser: &Term, greater: &Term, strict| Logic::Ordered(text(lesser), text(greater), strict);
+        match order {
+            Order::Less => vec![edge(left, right, true)],
+            Order::AtMost => vec![edge(left, right, false)],
+            Order::Greater => vec![edge(right, left, true)],
+            Order::AtLeast => vec![edge(right, left, false)],
+            Order::Equal => vec![edge(left, right, false), edge(right, left, false)],
+            Order::Unequal => vec![Logic::Any(vec![edge(left, right, true), edge(right, left, true)])],
         }
     }
 
@@ -286,11 +381,35 @@ impl<'s> Scene<'s> {
         if asked.or_error() { Logic::Any(vec![there, Logic::Plain(self.absent(path))]) } else { there }
     }
 
+    /// A claim about a term; of an item that is named by its index it is also one about some item, as long as the list
+    /// has so many.
+    fn of_item<'f>(&self, term: &'f Term, asked: Asked, claim: impl Fn(&Self, &'f Term) -> Logic<'f>) -> Logic<'f> {
+        let plain = claim(self, term);
+        let Some(ItemOf { list, index, item }) = term.item.as_deref() else { return plain };
+        let (Some(items), Some(path)) = (self.items(list), &list.path) else { return plain };
+        let inner = Box::new(claim(&items, item));
+        let some = Logic::Items { path, keys: false, some: true, inner };
+        let there = Logic::All(vec![Logic::Plain(at(path, Formula::anything())), some]);
+        let there = if asked.or_error() {
+            let short = Formula::HasCountOutside(Window { least: Some(index.saturating_add(1)), most: None });
+            Logic::Any(vec![there, Logic::Plain(at(path, short)), Logic::Plain(self.absent(path))])
+        } else {
+            there
+        };
+        Logic::All(vec![plain, there])
+    }
+
     /// The scope of the keys of a map.
     fn keys(&self, range: &Term) -> Option<Self> {
         static KEY: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
         let map = self.field(range).filter(|node| plain_type(node) == Some(Type::Object))?;
-        map.additional_schema().is_some().then_some(Self { schema: &KEY, other: &KEY, stable: self.stable })
+        map.additional_schema().is_some().then_some(Self {
+            schema: &KEY,
+            other: &KEY,
+            stable: self.stable,
+            old: None,
+            is_resource: false,
+        })
     }
 
     /// The scope of the items of a list.
@@ -300,7 +419,10 @@ impl<'s> Scene<'s> {
         // If there is no list on the other side, it has no items either.
         let other = list.and_then(|list| list.items.as_deref()).unwrap_or(schema);
         // Rules see null there as a value of its own.
-        (!schema.nullable && schema.kind.is_some()).then_some(Self { schema, other, stable: self.stable })
+        let before = range.path.as_ref()?.iter().try_fold(self.old, |node, name| Some(node?.properties.get(name)));
+        let old = before.flatten().and_then(|list| list.items.as_deref());
+        let scene = Self { schema, other, stable: self.stable, old, is_resource: false };
+        (!schema.nullable && schema.kind.is_some()).then_some(scene)
     }
 
     fn contains<'f>(&self, term: &'f Term, literal: &'f Value, asked: Asked) -> Logic<'f> {
@@ -331,7 +453,7 @@ impl<'s> Scene<'s> {
 }
 
 /// The type of a node if rules see its values unconverted: not as times, as bytes or as one of several types.
-fn plain_type(node: &Schema) -> Option<Type> {
+pub(super) fn plain_type(node: &Schema) -> Option<Type> {
     let seen_as_other = node.kind == Some(Type::String) && node.format.as_deref().is_some_and(is_seen_as_other);
     if node.int_or_string || seen_as_other { None } else { node.kind }
 }

@@ -50,10 +50,12 @@ impl<'s> Judge<'s> {
         let below = names(&steps[start..]);
         let (old, new) = (node_at(self.before, &steps[..start])?, node_at(self.after, &steps[..start])?);
         let claim = claimed(&below)?;
+        let is_resource = start == 0;
         let stable = self.old.version == self.new.version && is_stable(old, new);
-        let violated = Scene { schema: new, other: old, stable }.logic(&claim, Asked::NotTrue);
+        let violated =
+            Scene { schema: new, other: old, stable, old: Some(old), is_resource }.logic(&claim, Asked::NotTrue);
         let known = claims_on_the_way(old, &below);
-        let scene = Scene { schema: old, other: new, stable: true };
+        let scene = Scene { schema: old, other: new, stable: true, old: Some(old), is_resource };
         let mut subjects = BTreeSet::new();
         violated.subjects(&mut subjects);
         let mut all = vec![Logic::Plain(at(&below, Formula::anything())), violated];
@@ -96,7 +98,13 @@ impl<'s> Judge<'s> {
         }
         let mut satisfied = Vec::new();
         for (length, claims) in known.iter().enumerate() {
-            let scene = Scene { schema: nodes[length], other: after[length].unwrap_or(&NOTHING), stable: true };
+            let scene = Scene {
+                schema: nodes[length],
+                other: after[length].unwrap_or(&NOTHING),
+                stable: true,
+                old: Some(nodes[length]),
+                is_resource: length == 0,
+            };
             let each = claims.iter().filter_map(|(path, claim)| {
                 let claimed = scene.logic(claim, Asked::True);
                 Logic::Any(vec![Logic::Plain(scene.absent(path)), claimed]).formula(&mut self.solver)
@@ -134,7 +142,7 @@ fn of_each(list: &[String], rule: &CelRule, inner: &[String]) -> Option<Claim> {
     let absent = (1..=inner.len()).map(|length| Claim::Not(Box::new(Claim::Present(inner[..length].to_vec()))));
     let body = Claim::Any(absent.chain([claim]).collect());
     let text = format!("each of {list:?} {inner:?} {}", rule.rule);
-    let range = Term { path: Some(list.to_vec()), text: format!("{list:?}") };
+    let range = Term::field(list.to_vec(), format!("{list:?}"));
     Some(Claim::Each { range, all: true, body: Box::new(body), text })
 }
 

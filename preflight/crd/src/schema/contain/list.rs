@@ -13,8 +13,8 @@ use super::outcome::Outcome;
 use super::solve::{STEPS, Solver, size_of};
 use crate::schema::model::Schema;
 
-/// Maximum number of items added only to reach a required count.
-const MOST_ITEMS: i64 = 1000;
+/// Maximum number of items added only to reach a required count: one more than the bounds that people write.
+const MOST_ITEMS: i64 = 10_001;
 
 impl Solver {
     /// Finds a list that meets the constraints.

@@ -24,6 +24,8 @@ pub(super) enum Logic<'f> {
     All(Vec<Logic<'f>>),
     Any(Vec<Logic<'f>>),
     Plain(Formula<'f>),
+    /// The first of two terms known by their texts is less than the second; or equal, unless that is ruled out.
+    Ordered(String, String, bool),
     /// A term known only by its text passes the test.
     Held(String, Test),
     /// Some or all items of the list at this path, or keys of the map, satisfy the inner constraints.
@@ -77,7 +79,7 @@ impl<'f> Logic<'f> {
             Self::Plain(formula) => Some(formula.clone()),
             Self::All(parts) => each(parts).map(Formula::All),
             Self::Any(parts) => each(parts).map(Formula::Any),
-            Self::Held(..) | Self::Items { .. } => None,
+            Self::Held(..) | Self::Ordered(..) | Self::Items { .. } => None,
         }
     }
 
@@ -89,6 +91,7 @@ impl<'f> Logic<'f> {
             Self::Held(text, _) => {
                 into.insert(text.clone());
             }
+            Self::Ordered(lesser, greater, _) => into.extend([lesser.clone(), greater.clone()]),
             Self::Items { path, .. } => {
                 into.insert(path.iter().fold(String::new(), |text, name| format!("{text}/{name}")));
             }
@@ -135,6 +138,7 @@ struct Budget<'b> {
 struct Way<'f> {
     formulas: Vec<Formula<'f>>,
     held: BTreeMap<String, Vec<Test>>,
+    ordered: Vec<(String, String, bool)>,
     /// By list or map: constraints on some item or key, one each, and those on all.
     items: BTreeMap<(&'f [String], bool), [Vec<Logic<'f>>; 2]>,
 }
@@ -159,6 +163,12 @@ fn ways<'f>(
         match logic {
             Logic::All(parts) => open.extend(parts),
             Logic::Plain(formula) => way.formulas.push(formula),
+            Logic::Ordered(lesser, greater, strict) => {
+                way.ordered.push((lesser, greater, strict));
+                if is_circular(&way.ordered) {
+                    return Some(());
+                }
+            }
             Logic::Held(text, test) => {
                 let tests = way.held.entry(text).or_default();
                 tests.push(test);
@@ -223,6 +233,32 @@ fn keyed<'f>(key: Formula<'f>, budget: &mut Budget<'_>) -> Option<Formula<'f>> {
         }
         _ => Some(Formula::HasAtLeast(1)),
     }
+}
+
+/// Most orders that are examined together.
+const MOST_ORDERS: usize = 32;
+
+/// Whether something would have to be less than itself.
+fn is_circular(ordered: &[(String, String, bool)]) -> bool {
+    if ordered.len() > MOST_ORDERS {
+        return false;
+    }
+    // What is at least as great as a term, and whether it is greater.
+    let reached = |start: &str| {
+        let mut found: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut open = vec![(start, false)];
+        while let Some((term, is_greater)) = open.pop() {
+            for (_, greater, strict) in ordered.iter().filter(|(lesser, ..)| lesser == term) {
+                let is_greater = is_greater || *strict;
+                if found.get(greater.as_str()).is_none_or(|known| is_greater && !known) {
+                    found.insert(greater, is_greater);
+                    open.push((greater, is_greater));
+                }
+            }
+        }
+        found
+    };
+    ordered.iter().any(|(lesser, ..)| reached(lesser).get(lesser.as_str()) == Some(&true))
 }
 
 /// Whether some value, or an error, passes all tests. It suffices to try the numbers they name, and some between and

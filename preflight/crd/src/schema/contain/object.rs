@@ -14,7 +14,7 @@ use super::solve::{Solver, size_of};
 use crate::schema::model::Schema;
 
 /// Maximum number of fields added only to reach a required count.
-const MOST_FIELDS: i64 = 1000;
+const MOST_FIELDS: i64 = 10_001;
 
 impl Solver {
     /// Finds an object that meets the constraints.
@@ -147,9 +147,9 @@ impl Solver {
                 Outcome::Unknown(reason) => unknown = unknown.or(Some(reason)),
             }
         }
-        let mut taken: BTreeSet<Rc<str>> = declared;
+        let taken: BTreeSet<Rc<str>> = declared;
         while lacking(fields) {
-            let name = free_name(&taken, |_| false);
+            let name = free_name(&taken, |name| object.lacks.contains(name));
             match self.field(object, &name) {
                 Outcome::Found(value) => {
                     // The others will have the same size.
@@ -157,12 +157,18 @@ impl Solver {
                     if !self.spend_on(&value, rest) {
                         return Outcome::Unknown("minProperties".to_owned());
                     }
-                    fields.insert(name.to_string(), value);
+                    fields.insert(name.to_string(), value.clone());
+                    // What is allowed under one name that nobody declares is allowed under the others.
+                    for name in free_names(&taken).filter(|free| !object.lacks.contains(free.as_str())) {
+                        if !lacking(fields) {
+                            break;
+                        }
+                        fields.entry(name).or_insert_with(|| value.clone());
+                    }
                 }
                 Outcome::Empty => return unknown.map_or(Outcome::Empty, Outcome::Unknown),
                 other @ Outcome::Unknown(_) => return other,
             }
-            taken.insert(name);
         }
         Outcome::Found(Value::Null)
     }
@@ -186,8 +192,12 @@ fn defaults<'s>(object: &Objects<'s>) -> BTreeMap<&'s str, &'s Value> {
 
 /// A name that is not declared.
 fn free_name(declared: &BTreeSet<Rc<str>>, is_taken: impl Fn(&str) -> bool) -> Rc<str> {
-    let free = |name: &String| !declared.contains(name.as_str()) && !is_taken(name);
+    free_names(declared).find(|name| !is_taken(name)).unwrap_or_default().into()
+}
+
+/// Names that are not declared.
+fn free_names(declared: &BTreeSet<Rc<str>>) -> impl Iterator<Item = String> {
     let words = ["key", "other", "another"].into_iter().map(str::to_owned);
-    let mut names = words.chain((1_u64..).map(|number| format!("key{number}")));
-    names.find(free).unwrap_or_default().into()
+    let names = words.chain((1_u64..).map(|number| format!("key{number}")));
+    names.filter(|name| !declared.contains(name.as_str()))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::claims::plain_type;
 use super::confirm::{self, Confirmed};
 use super::difference::SchemaProof;
 use super::formula::{Formula, free_values};
@@ -18,8 +19,8 @@ use super::step::Step;
 use super::step::{lifted, node_at};
 use super::walk::Suspect;
 use crate::path::PathSegment;
-use crate::schema::cel::{Known, Program, Truth};
-use crate::schema::model::{CelRule, Schema};
+use crate::schema::cel::{Distinct, Known, Program, Truth};
+use crate::schema::model::{CelRule, ListType, Schema, Type};
 use crate::schema::pipeline;
 
 /// Maximum number of nodes whose old rules are satisfied one after the other for one witness.
@@ -37,7 +38,7 @@ impl<'s> Judge<'s> {
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
         let is_open = |rule: &&CelRule| {
             let known = identity(rule).is_some_and(|it| before.contains(&it)) && !computes_otherwise(rule, old, new);
-            !known && !holds(rule, old, new)
+            !known && !holds(rule, old, new) && !is_distinct_anyway(rule, old, new)
         };
         let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
         if open.is_empty() {
@@ -197,6 +198,40 @@ fn identity(rule: &CelRule) -> Option<(String, bool)> {
 /// Whether the two schemas alone imply that a rule is true of every old object.
 fn holds(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
     Program::shared(rule).is_ok_and(|program| program.decide(&|path| known(path, old, new)) == Some(true))
+}
+
+/// Whether a rule only says that the items of a list differ, which its type says already.
+fn is_distinct_anyway(rule: &CelRule, old: &Schema, new: &Schema) -> bool {
+    let Some(Distinct { list, key, guarded }) = Program::shared(rule).ok().and_then(|program| program.distinct())
+    else {
+        return false;
+    };
+    let lists = match list.as_slice() {
+        [] => [Some(old), Some(new)],
+        // Without the list the rule fails.
+        [name] if guarded || old.required.contains(name) => [old, new].map(|node| node.properties.get(name)),
+        _ => return false,
+    };
+    let is_simple = |node: &Schema| {
+        !node.nullable && matches!(plain_type(node), Some(Type::String | Type::Integer | Type::Boolean))
+    };
+    let is_distinct = |list: &Schema| {
+        let Some(items) = list.items.as_deref().filter(|_| guarded || !list.nullable) else { return false };
+        match &key {
+            None => list.list_type == Some(ListType::Set) && is_simple(items),
+            Some(key) => {
+                list.list_type == Some(ListType::Map)
+                    && list.list_map_keys == [key.as_str()]
+                    && items.required.contains(key)
+                    && items.properties.get(key).is_some_and(is_simple)
+            }
+        }
+    };
+    let types = lists.map(|list| {
+        let items = list?.items.as_deref()?;
+        key.as_ref().map_or(items.kind, |key| items.properties.get(key)?.kind)
+    });
+    types[0] == types[1] && lists.iter().all(|list| list.is_some_and(is_distinct))
 }
 
 /// What is certain about a field of every old object under the new schema.

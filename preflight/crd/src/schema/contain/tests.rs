@@ -1,6 +1,7 @@
 //! Verdicts on pairs of schemas of one field, each with its reason. The pipeline confirms witnesses before they are
 //! reported, so every breaking row has one.
 
+mod easy;
 mod implied;
 mod search;
 

@@ -192,3 +192,33 @@ fn what_the_api_server_fills_in_is_no_change() {
     live[10]["spec"]["minReplicas"] = json!(1);
     assert_eq!(reported(&live, &release()), [""; 0]);
 }
+
+#[test]
+fn a_container_that_became_a_workload_is_told_as_a_move() {
+    let workload = |name: &str, containers: &[(&str, &str)]| {
+        let containers: Vec<Value> =
+            containers.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
+        let template = json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": containers}});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}})
+    };
+    let old = [workload("op", &[("manager", "quay.io/x/op:1"), ("proxy", "quay.io:5000/x/proxy:1")])];
+    let new =
+        |proxy: &str| [workload("op", &[("manager", "quay.io/x/op:1")]), workload("op-proxy", &[("main", proxy)])];
+    let told = reported(&old, &new("quay.io:5000/x/proxy@sha256:00"));
+    assert_eq!(
+        told,
+        [
+            "warning SpecChanged Deployment/op spec.template.spec.containers.proxy: container proxy moves into a workload of its own, Deployment/op-proxy",
+            "info ImageChanged controller: images come from quay.io/x/op instead of quay.io/x/op,quay.io:5000/x/proxy",
+            "info ComponentAdded : Deployment/op-proxy was container proxy of Deployment/op before",
+        ]
+    );
+    // Another image is another program: one goes, one comes.
+    let told = reported(&old, &new("quay.io/x/other:1")).join("\n");
+    assert!(told.contains("no longer expected") && told.contains("the component is new"), "{told}");
+    // Both workloads were there before.
+    let before = [old[0].clone(), workload("op-proxy", &[("main", "quay.io:5000/x/proxy:1")])];
+    let told = reported(&before, &new("quay.io:5000/x/proxy:1")).join("\n");
+    assert!(!told.contains("of its own"), "{told}");
+}

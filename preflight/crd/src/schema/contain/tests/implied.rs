@@ -33,7 +33,7 @@ fn rule(generator: &mut Generator, depth: usize) -> String {
     let text = one_of(generator, &["s", "n.t"]);
     let word = one_of(generator, &["", "x", "xy", "y"]);
     let inner = one_of(generator, &["x > 1", "x <= 2", "x != 0", "x == self.a", "x in [0, 1]", "!(x < 1)"]);
-    match generator.below(20) {
+    match generator.below(23) {
         0..3 => format!("self.{number} {order} {count}"),
         3 => format!("{count} {order} self.{number}"),
         4 => format!("has(self.{})", one_of(generator, &["a", "b", "d", "s", "n", "n.c", "l", "m", "e"])),
@@ -49,6 +49,19 @@ fn rule(generator: &mut Generator, depth: usize) -> String {
         17 => format!("self.l.filter(x, {inner}).size() {order} {count}"),
         18 => format!("self.m.all(k, k.startsWith('{word}'))"),
         19 => format!("self.m.exists(k, k.contains('{word}'))"),
+        20 => format!("self.l[{}] {order} {count}", generator.below(2)),
+        21 => {
+            format!("self.{} {order} self.{}", one_of(generator, &["a", "b", "f"]), one_of(generator, &["a", "b", "f"]))
+        }
+        22 => one_of(
+            generator,
+            &[
+                "self.u.all(x, self.u.exists_one(y, x == y))",
+                "!has(self.u) || self.u.all(i, self.u.exists_one(j, i == j))",
+                "self.d > 0",
+            ],
+        )
+        .to_owned(),
         14 => format!("self.a + self.b {order} {count}"),
         15 => format!("self.?{}.orValue({count}) {order} 2", one_of(generator, &["a", "b", "d"])),
         _ => {
@@ -76,7 +89,8 @@ fn changed(generator: &mut Generator, rule_before: &str) -> String {
     }
 }
 
-fn spec(generator: &mut Generator, rules: &[String], is_new: bool) -> Value {
+/// Bounds are those of `a`, `f` and the size of `l`, which are then required.
+fn spec(generator: &mut Generator, rules: &[String], bounds: Option<(u32, u32, u32)>, is_new: bool) -> Value {
     let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
     let mut schema = json!({
         "type": "object",
@@ -85,11 +99,18 @@ fn spec(generator: &mut Generator, rules: &[String], is_new: bool) -> Value {
             "s": {"type": "string"}, "e": {"type": "boolean"},
             "n": {"type": "object", "nullable": true,
                 "properties": {"c": {"type": "integer"}, "t": {"type": "string", "enum": ["", "x", "xy"]}}},
-            "l": {"type": "array", "items": {"type": "integer"}},
+            "l": {"type": "array", "items": {"type": "integer"}}, "f": {"type": "integer"},
+            "u": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
             "m": {"type": "object", "additionalProperties": {"type": "string"}},
         },
         "x-kubernetes-validations": rules,
     });
+    if let Some((least, most, items)) = bounds {
+        schema["properties"]["a"]["minimum"] = least.into();
+        schema["properties"]["f"]["maximum"] = most.into();
+        schema["properties"]["l"]["minItems"] = items.into();
+        schema["required"] = json!(["a", "f", "l", "u"]);
+    }
     let fields = &mut schema["properties"];
     if is_new {
         match generator.below(12) {
@@ -119,7 +140,7 @@ fn spec(generator: &mut Generator, rules: &[String], is_new: bool) -> Value {
 fn object(generator: &mut Generator) -> Value {
     let mut spec = json!({});
     let number = |generator: &mut Generator| json!(generator.below(5) as i64 - 1);
-    for name in ["a", "b", "d"] {
+    for name in ["a", "b", "d", "f"] {
         if generator.chance(65) {
             spec[name] = number(generator);
         }
@@ -145,6 +166,9 @@ fn object(generator: &mut Generator) -> Value {
     if generator.chance(70) {
         spec["l"] = (0..generator.below(4)).map(|_| number(generator)).collect();
     }
+    if generator.chance(70) {
+        spec["u"] = json!([["x"], ["x", "y"], ["y", "y"], []])[generator.below(4)].take();
+    }
     if generator.chance(60) {
         spec["m"] = json!({});
         for key in ["k", "x", "yxy"] {
@@ -168,7 +192,11 @@ fn rules_that_are_called_implied_are() {
         let mut after = before.clone();
         let place = generator.below(after.len());
         after[place] = changed(&mut generator, &before[place]);
-        let (old_value, new_value) = (spec(&mut generator, &before, false), spec(&mut generator, &after, true));
+        let bounds = generator
+            .chance(40)
+            .then(|| (generator.below(3) as u32, generator.below(4) as u32, generator.below(3) as u32));
+        let old_value = spec(&mut generator, &before, bounds, false);
+        let new_value = spec(&mut generator, &after, bounds, true);
         let (old_schema, new_schema) = (Schema::of(&old_value), Schema::of(&new_value));
         let (old, new) = (resource(&old_schema), resource(&new_schema));
         let differences = compare(&old, &new, Server::default());
