@@ -67,8 +67,8 @@ struct KappDiffArgs {
     #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     diff_line_numbers: bool,
-    /// Mask the values of Secrets
-    #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
+    /// Secrets stay masked
+    #[arg(long, hide = true, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     diff_mask: bool,
     #[arg(long, hide = true, value_parser = truth(), num_args = 0..=1, require_equals = true,
@@ -105,15 +105,13 @@ struct KappDeleteArgs {
 pub struct Settings {
     /// How output looks.
     pub style: Style,
-    /// Whether secret values are masked.
-    pub masked: bool,
 }
 
 impl Settings {
     /// What the run's events have to carry.
     #[must_use]
     pub fn details(&self) -> Details {
-        Details { masked: self.masked, placeholder: |number| format!("<-- value not shown (#{number})") }
+        Details { placeholder: |number| format!("<-- value not shown (#{number})") }
     }
 
     /// Output of a command without a run.
@@ -205,7 +203,6 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         columns: output.column,
         diff: DiffLook::default(),
     };
-    let mut masked = true;
     if matches!(name, "apply" | "delete") {
         let diff = KappDiffArgs::from_arg_matches(leaf)?;
         let changes = leaf.try_get_one::<bool>("diff_changes").ok().flatten().copied().unwrap_or_default();
@@ -215,8 +212,9 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
             context: usize::try_from(diff.diff_context).ok(),
             line_numbers: diff.diff_line_numbers,
         };
-        masked = diff.diff_mask;
         ignored.extend([
+            // Nothing secret reaches a log.
+            ("diff-mask=false", !diff.diff_mask),
             ("diff-against-last-applied", diff.diff_against_last_applied.is_some()),
             ("diff-ui-alpha", diff.diff_ui_alpha.is_some()),
             ("diff-anchored", diff.diff_anchored.is_some()),
@@ -239,7 +237,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     if output.debug {
         cli.global.verbose = cli.global.verbose.max(2);
     }
-    cli.global.kapp = Some(Settings { style, masked });
+    cli.global.kapp = Some(Settings { style });
     Ok(cli)
 }
 

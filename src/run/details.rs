@@ -104,9 +104,7 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
         if whole.live.as_deref().is_some_and(|live| !masker.masked_paths(live).is_empty()) {
             whole.live = None;
         }
-        if wanted.masked {
-            whole.old.iter_mut().chain(&mut whole.new).for_each(|side| masker.mask(side, &mut numbers));
-        }
+        whole.old.iter_mut().chain(&mut whole.new).for_each(|side| masker.mask(side, &mut numbers));
         line.whole = Some(Box::new(whole));
     }
     others

@@ -37,8 +37,6 @@ pub struct RunOptions {
 /// the state of each live object.
 #[derive(Clone, Copy, Debug)]
 pub struct Details {
-    /// Whether secret values are masked in both sides.
-    pub masked: bool,
     /// Text in place of a masked value, by its number.
     pub placeholder: fn(usize) -> String,
 }
