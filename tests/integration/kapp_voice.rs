@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: under_kapps_name_errors_are_kapps,
         ApiServer: a_prompt_is_answered_by_what_standard_input_holds,
+        ApiServer: secrets_stay_masked_whatever_the_flag_says,
         Controllers: a_session_reads_as_kapp_tells_it,
     ]
 }
@@ -34,6 +35,30 @@ fn a_prompt_is_answered_by_what_standard_input_holds() {
     assert_eq!(unanswered.stderr, "kapp: Error: Asking for confirmation:\n  EOF\n");
     let agreed = session.answer(&deploy, "y\n");
     assert!(agreed.code == 0 && agreed.stdout.ends_with("\nSucceeded\n"), "{}{}", agreed.stdout, agreed.stderr);
+}
+
+fn secrets_stay_masked_whatever_the_flag_says() {
+    let session = Session::on(TestCluster::shared());
+    let deploy = |value: &str, flag: &str| {
+        let secret =
+            format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: login}}\nstringData: {{password: {value}}}\n");
+        session.write("secret.yaml", &secret);
+        let ran = session.answer(&["deploy", "-a", "masked", "-f", "secret.yaml", "-c", "-y", flag], "");
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(told.contains("value not shown"), "{told}");
+        for secret in [value, &base64(value)] {
+            assert!(!told.contains(secret), "{told}");
+        }
+        told
+    };
+    deploy("marker-one", "--diff-mask=true");
+    let told = deploy("marker-two", "--diff-mask=false");
+    assert!(told.contains("without effect here: --diff-mask=false"), "{told}");
+}
+
+fn base64(text: &str) -> String {
+    base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text)
 }
 
 fn a_session_reads_as_kapp_tells_it() {

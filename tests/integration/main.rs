@@ -28,6 +28,7 @@ mod hostile;
 mod hostile_definitions;
 mod judged;
 mod kapp;
+mod kapp_surface;
 mod kapp_voice;
 mod kill_points;
 mod live_objects;
@@ -108,6 +109,7 @@ fn all_tests() -> Vec<TestCase> {
         hostile_definitions::tests(),
         judged::tests(),
         kapp::tests(),
+        kapp_surface::tests(),
         kapp_voice::tests(),
         kill_points::tests(),
         live_objects::tests(),

@@ -170,7 +170,7 @@ async fn what_a_repetition_cannot_cure_is_asked_once() {
             ErrorKind::WebhookUnavailable,
         ),
         (422, "settings is invalid", ErrorKind::Invalid),
-        (403, "configmaps is forbidden: User \"u\" cannot patch resource", ErrorKind::Forbidden),
+        (403, "configmaps is forbidden: User \"u\" cannot create resource", ErrorKind::Forbidden),
     ];
     for (code, message, kind) in cases {
         let mut fake = Fake::script([Reply::status(code, "", message)]);

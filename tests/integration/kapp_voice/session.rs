@@ -39,6 +39,10 @@ impl Session {
         self.pushback.run_in_shell(&format!("./kapp {}", arguments.join(" ")))
     }
 
+    pub(super) fn write(&self, path: &str, text: &str) {
+        self.pushback.write(path, text);
+    }
+
     pub(super) fn answer(&self, arguments: &[&str], answer: &str) -> Ran {
         self.pushback.run_with_input(arguments, answer.as_bytes())
     }
