@@ -267,3 +267,57 @@ impl Renderer for KappRenderer {
         self.ui.finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::{Captured, at};
+
+    fn config_map(name: &str) -> ObjectRef {
+        let [version, kind, namespace, name] = ["v1", "ConfigMap", "shop", name].map(str::to_owned);
+        ObjectRef { group: String::new(), version, kind, namespace, name }
+    }
+
+    fn start(name: &str) -> Event {
+        Event::ChangeStart { object: config_map(name), operation: Operation::Create }
+    }
+
+    fn done(name: &str) -> [Event; 2] {
+        let (object, operation) = (config_map(name), Operation::Create);
+        let outcome = ChangeOutcome::Ok;
+        let written = Event::ChangeDone {
+            object: object.clone(),
+            operation,
+            outcome,
+            message: String::new(),
+            elapsed: at(0).elapsed.into(),
+        };
+        [written, Event::Completed { object, operation }]
+    }
+
+    #[test]
+    fn what_starts_together_is_a_batch_and_is_told_when_all_of_it_is_written() {
+        let captured = Captured::default();
+        let (data, progress) = captured.writers();
+        let style = Style { tty: true, ..Style::default() };
+        let mut renderer = KappRenderer::new(style, Output::new(data, progress));
+        renderer.total = 3;
+        let [[one, one_ready], [two, two_ready], [three, three_ready]] = ["a", "b", "c"].map(done);
+        for event in [start("a"), start("b"), one, one_ready, two, two_ready, start("c"), three, three_ready] {
+            renderer.event(&event, at(0));
+        }
+        renderer.tick(at(0));
+        insta::assert_snapshot!(captured.data(), @r"
+        12:04:10PM: ---- applying 2 changes [0/3 done] ----
+        12:04:10PM: create configmap/a (v1) namespace: shop
+        12:04:10PM: create configmap/b (v1) namespace: shop
+        12:04:10PM: ---- waiting on 2 changes [0/3 done] ----
+        12:04:10PM: ok: reconcile configmap/a (v1) namespace: shop
+        12:04:10PM: ok: reconcile configmap/b (v1) namespace: shop
+        12:04:10PM: ---- applying 1 changes [2/3 done] ----
+        12:04:10PM: create configmap/c (v1) namespace: shop
+        12:04:10PM: ---- waiting on 1 changes [2/3 done] ----
+        12:04:10PM: ok: reconcile configmap/c (v1) namespace: shop
+        ");
+    }
+}

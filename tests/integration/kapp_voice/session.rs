@@ -102,8 +102,8 @@ fn with_sorted_rows(text: &str) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// The text without what differs from run to run. How often an object was looked at, in which order what started
-/// together was done, and how many steps that took, differs too.
+/// The text without what differs from run to run. How often an object was looked at, what a busy machine started and did
+/// together, and how many steps that took, differs too.
 fn comparable(text: &str) -> String {
     let text = &with_sorted_rows(text);
     // In JSON the lines of a diff are one string.
@@ -113,7 +113,7 @@ fn comparable(text: &str) -> String {
     }
     // Names that are generated come in any order.
     let skipped = Regex::new(
-        r#"TIME: (ongoing: | +\^| +L |---- waiting on [1-9] changes \[[1-9]/)|^NUM +(\.: |f:|- apiV|-? *fieldsV?|manager: |operation: |time: )"#,
+        r#"TIME: (ongoing: | +\^| +L |---- (waiting on|applying) \d+ changes )|^NUM +(\.: |f:|- apiV|-? *fieldsV?|manager: |operation: |time: )"#,
     );
     let skipped = skipped.expect("a pattern");
     let started = Regex::new(r#"TIME: (create|update|delete|noop|ok:) |web-GENERATED"#).expect("a pattern");
