@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
 use pushback_preflight::object::is_custom_group;
+use pushback_preflight::{ObjectExt, Operation};
 use serde_json::Value;
 
 use super::Engine;
@@ -21,7 +21,9 @@ impl Engine<'_> {
         if !kind.subresources.iter().any(|name| name == "status") {
             return false;
         }
-        if !is_custom_group(&kind.group) || has_status(object) {
+        // Only an answer that is waited for may be asked for: the run must not end in the middle of the request.
+        let is_unchanged = self.plan.objects[node].change.operation == Operation::Noop;
+        if !is_custom_group(&kind.group) || has_status(object) || is_unchanged {
             return true;
         }
         let key = (kind.group.clone(), kind.kind.clone());

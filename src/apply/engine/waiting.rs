@@ -60,7 +60,7 @@ impl<'a> Engine<'a> {
 
     /// Readiness of an awaited object; `None` if it is not awaited.
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
-        let expects_status = self.expects_status(node, object);
+        let expects_status = wait_rule.is_none() && self.expects_status(node, object);
         let planned = &self.plan.objects[node];
         let unchanged = planned.change.operation == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
