@@ -2,6 +2,7 @@
 
 mod children;
 pub mod engine;
+pub mod gone;
 pub mod readiness;
 pub mod tree;
 mod watch;

@@ -127,11 +127,11 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::Delete(arguments) => delete::run(&global, arguments).await,
             Command::Diff(arguments) => diff::run(&global, arguments).await,
             Command::Check(arguments) => check::run(&global, arguments).await,
-            Command::Inspect(arguments) if let Some(kapp) = &global.kapp => {
-                screen::simple_as_kapp(kapp, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
+            Command::Inspect(arguments) if let Some(style) = &global.kapp => {
+                screen::simple_as_kapp(style, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
             }
-            Command::List(arguments) if let Some(kapp) = &global.kapp => {
-                screen::simple_as_kapp(kapp, async |ui| list::run_as_kapp(&global, ui, arguments).await).await
+            Command::List(arguments) if let Some(style) = &global.kapp => {
+                screen::simple_as_kapp(style, async |ui| list::run_as_kapp(&global, ui, arguments).await).await
             }
             Command::Inspect(arguments) => screen::simple(&global, inspect::run(&global, arguments).await),
             Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),

@@ -4,6 +4,7 @@
 
 mod debug;
 pub mod directory;
+pub mod estimate;
 mod json_patch;
 pub mod kinds;
 pub mod kube;

@@ -12,7 +12,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
-pub use details::{EndCause, InputProblem, Owned, Said, Target, Whole};
+pub use details::{EndCause, Owned, Said, Target, Whole};
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use pushback_crd::path::{PathSegment, display_path};
+pub use pushback_crd::path::{PathSegment, display_path, value_at};
 
 /// A position in an input. Line and column start at 1; 0 means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
 use crate::run::apply::{Apply, StopAfter};
-use crate::run::options::{Command, PreflightOptions, RunOptions};
+use crate::run::options::{Command, RunOptions};
 
 /// Apply manifests as an app.
 #[derive(Debug, Args)]
@@ -53,10 +53,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             command: Command::Apply,
             cluster: global.cluster()?,
             app: app.resolve(),
-            preflight: PreflightOptions {
-                only_listed: global.kapp.is_some(),
-                ..preflight.resolve(global.standard_output(), &document)?
-            },
+            preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
         let (as_text, write) = (diff.diff_changes, write.resolve());

@@ -10,7 +10,6 @@ use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 
-use super::kapp;
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::app::history;
 use crate::app::lease::LockOptions;
@@ -21,6 +20,7 @@ use crate::plan::UpdateStrategy;
 use crate::report::DiffStyle;
 use crate::report::check::file::ReportSpec;
 use crate::report::check::formats;
+use crate::report::kapp;
 use crate::report::theme::ColorChoice;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
@@ -74,9 +74,9 @@ pub struct GlobalArgs {
     /// Cut nothing, and log what is sent (-vv: more, -vvv: everything but bodies)
     #[arg(long, short = 'v', global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// kapp's flags, in kapp's voice.
+    /// How output looks in kapp's voice; `None` in our own.
     #[arg(skip)]
-    pub kapp: Option<kapp::Settings>,
+    pub kapp: Option<kapp::Style>,
 }
 
 impl GlobalArgs {

@@ -8,7 +8,7 @@ use super::screen;
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;
-use crate::run::options::{Command, PreflightOptions, RunOptions};
+use crate::run::options::{Command, RunOptions};
 
 /// Delete an app with everything that it owns.
 #[derive(Debug, Args)]
@@ -44,10 +44,7 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             command: Command::Delete,
             cluster: global.cluster()?,
             app: app.resolve(),
-            preflight: PreflightOptions {
-                only_listed: global.kapp.is_some(),
-                ..preflight.resolve(global.standard_output(), &document)?
-            },
+            preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
         Delete { options, config, write: write.resolve() }.run(run).await

@@ -7,7 +7,7 @@ use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
 use crate::run::compare::Compare;
-use crate::run::options::{Command, PreflightOptions, RunOptions};
+use crate::run::options::{Command, RunOptions};
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -50,10 +50,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
             command: Command::Diff,
             app: app.resolve(global)?,
             cluster: global.cluster()?,
-            preflight: PreflightOptions {
-                only_listed: global.kapp.is_some(),
-                ..preflight.resolve(global.standard_output(), &document)?
-            },
+            preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
         Compare { options, input, plan, as_text: diff.diff_changes }.diff(run, is_judged, diff.diff_exit_status).await

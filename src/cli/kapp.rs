@@ -7,11 +7,13 @@ use clap::builder::TypedValueParser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Command, FromArgMatches};
 
-use super::arguments::GlobalArgs;
+use super::arguments::{GlobalArgs, PreflightArgs};
+use super::reports::HeldDocument;
 use super::{Cli, command};
-use crate::report::kapp::{DiffLook, Style, Ui};
+use crate::report::kapp::{DiffLook, Style};
 use crate::report::output::Output;
-use crate::run::options::Details;
+use crate::run::error::CommandError;
+use crate::run::options::{Details, PreflightOptions};
 
 /// Names of kapp for a command of the tree that it does not have by itself.
 const NAMES: [(&str, &[&str]); 4] =
@@ -23,6 +25,24 @@ const VARIABLES: [(&str, &str); 3] = [
     ("kubeconfig", "KAPP_KUBECONFIG"),
     ("kubeconfig_context", "KAPP_KUBECONFIG_CONTEXT"),
 ];
+
+/// kapp's flags of every command that are taken and have no effect here: they tune a client that this is not.
+const TUNING: [&str; 4] = ["kube-api-qps", "kube-api-burst", "profile", "profile-output"];
+
+/// The same of the commands that show changes.
+const TUNING_OF_CHANGES: [&str; 5] = [
+    "apply-check-interval",
+    "apply-concurrency",
+    "wait-check-interval",
+    "wait-concurrency",
+    "existing-non-labeled-resources-check-concurrency",
+];
+
+/// The same, true or false.
+const SWITCHES_OF_CHANGES: [&str; 3] = ["diff-against-last-applied", "diff-ui-alpha", "diff-anchored"];
+
+/// Without effect where it is false: nothing secret reaches a log.
+const MASK: &str = "diff-mask";
 
 /// kapp's flags of every command that the tree does not have.
 #[derive(Clone, Debug, Args)]
@@ -43,14 +63,6 @@ struct KappOutputArgs {
     #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     warnings: bool,
-    #[arg(long, hide = true)]
-    kube_api_qps: Option<String>,
-    #[arg(long, hide = true)]
-    kube_api_burst: Option<String>,
-    #[arg(long, hide = true)]
-    profile: Option<String>,
-    #[arg(long, hide = true)]
-    profile_output: Option<String>,
 }
 
 /// kapp's flags of the commands that show changes.
@@ -67,29 +79,6 @@ struct KappDiffArgs {
     #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     diff_line_numbers: bool,
-    /// Secrets stay masked
-    #[arg(long, hide = true, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          default_value = "true", action = ArgAction::Set)]
-    diff_mask: bool,
-    #[arg(long, hide = true, value_parser = truth(), num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    diff_against_last_applied: Option<bool>,
-    #[arg(long, hide = true, value_parser = truth(), num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    diff_ui_alpha: Option<bool>,
-    #[arg(long, hide = true, value_parser = truth(), num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    diff_anchored: Option<bool>,
-    #[arg(long, hide = true)]
-    apply_check_interval: Option<String>,
-    #[arg(long, hide = true)]
-    apply_concurrency: Option<String>,
-    #[arg(long, hide = true)]
-    wait_check_interval: Option<String>,
-    #[arg(long, hide = true)]
-    wait_concurrency: Option<String>,
-    #[arg(long, hide = true)]
-    existing_non_labeled_resources_check_concurrency: Option<String>,
 }
 
 /// kapp's flags of `delete` that the tree does not have.
@@ -98,27 +87,6 @@ struct KappDeleteArgs {
     /// Show changes as text, with the lines around them
     #[arg(long, short = 'c')]
     diff_changes: bool,
-}
-
-/// kapp's flags, resolved.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// How output looks.
-    pub style: Style,
-}
-
-impl Settings {
-    /// What the run's events have to carry.
-    #[must_use]
-    pub fn details(&self) -> Details {
-        Details { placeholder: |number| format!("<-- value not shown (#{number})") }
-    }
-
-    /// Output of a command without a run.
-    #[must_use]
-    pub fn ui(&self) -> Ui {
-        Ui::new(self.style.clone(), Output::standard())
-    }
 }
 
 /// A boolean as Go reads it.
@@ -135,22 +103,33 @@ pub fn tree() -> Command {
     let mut tree = command().name("kapp").bin_name("kapp").args_override_self(true);
     tree = tree.mut_args(|argument| named_by_kapp(boolean(argument)));
     tree = KappOutputArgs::augment_args(tree).mut_args(boolean);
-    for name in
-        ["json", "tty", "column", "debug", "warnings", "kube_api_qps", "kube_api_burst", "profile", "profile_output"]
-    {
+    for name in ["json", "tty", "column", "debug", "warnings"] {
         tree = tree.mut_arg(name, |argument| argument.global(true));
     }
+    tree = tree.args(TUNING.map(|name| without_effect(name).global(true)));
     tree = tree.mut_arg("color", |argument| argument.num_args(0..=1).default_missing_value("true"));
     for (name, aliases) in NAMES {
         tree = tree.mut_subcommand(name, |command| {
             let command = command.aliases(aliases).args_override_self(true);
-            let command =
-                if matches!(name, "apply" | "delete") { KappDiffArgs::augment_args(command) } else { command };
+            let command = match name {
+                "apply" | "delete" => KappDiffArgs::augment_args(command)
+                    .args(TUNING_OF_CHANGES.map(without_effect))
+                    .args(SWITCHES_OF_CHANGES.into_iter().chain([MASK]).map(|name| switch(without_effect(name)))),
+                _ => command,
+            };
             let command = if name == "delete" { KappDeleteArgs::augment_args(command) } else { command };
             command.mut_args(|argument| named_by_kapp(boolean(argument)))
         });
     }
     tree
+}
+
+fn without_effect(name: &'static str) -> clap::Arg {
+    clap::Arg::new(name).long(name).hide(true)
+}
+
+fn switch(argument: clap::Arg) -> clap::Arg {
+    argument.num_args(0..=1).require_equals(true).value_parser(truth()).default_missing_value("true")
 }
 
 /// Flags that are there or not take a value in kapp: `--yes=false`.
@@ -162,13 +141,7 @@ fn boolean(argument: clap::Arg) -> clap::Arg {
     if !matches!(argument.get_action(), ArgAction::SetTrue) {
         return argument;
     }
-    argument
-        .action(ArgAction::Set)
-        .num_args(0..=1)
-        .require_equals(true)
-        .value_parser(truth())
-        .default_value("false")
-        .default_missing_value("true")
+    switch(argument.action(ArgAction::Set)).default_value("false")
 }
 
 fn named_by_kapp(argument: clap::Arg) -> clap::Arg {
@@ -191,12 +164,6 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         (leaf, name) = (below, next);
     }
     let output = KappOutputArgs::from_arg_matches(leaf)?;
-    let mut ignored = vec![
-        ("kube-api-qps", output.kube_api_qps.is_some()),
-        ("kube-api-burst", output.kube_api_burst.is_some()),
-        ("profile", output.profile.is_some()),
-        ("profile-output", output.profile_output.is_some()),
-    ];
     let mut style = Style {
         tty: output.tty.unwrap_or(matches!(name, "apply" | "delete")),
         json: output.json,
@@ -212,24 +179,12 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
             context: usize::try_from(diff.diff_context).ok(),
             line_numbers: diff.diff_line_numbers,
         };
-        ignored.extend([
-            // Nothing secret reaches a log.
-            ("diff-mask=false", !diff.diff_mask),
-            ("diff-against-last-applied", diff.diff_against_last_applied.is_some()),
-            ("diff-ui-alpha", diff.diff_ui_alpha.is_some()),
-            ("diff-anchored", diff.diff_anchored.is_some()),
-            ("apply-check-interval", diff.apply_check_interval.is_some()),
-            ("apply-concurrency", diff.apply_concurrency.is_some()),
-            ("wait-check-interval", diff.wait_check_interval.is_some()),
-            ("wait-concurrency", diff.wait_concurrency.is_some()),
-            (
-                "existing-non-labeled-resources-check-concurrency",
-                diff.existing_non_labeled_resources_check_concurrency.is_some(),
-            ),
-        ]);
     }
-    let ignored: Vec<String> =
-        ignored.into_iter().filter(|(_, given)| *given).map(|(flag, _)| format!("--{flag}")).collect();
+    let is_given = |name: &&str| leaf.try_contains_id(name).unwrap_or_default();
+    let tuning = TUNING.iter().chain(&TUNING_OF_CHANGES).chain(&SWITCHES_OF_CHANGES).copied().filter(is_given);
+    let unmasked = leaf.try_get_one(MASK).ok().flatten() == Some(&false);
+    let ignored = unmasked.then(|| format!("--{MASK}=false")).into_iter().chain(tuning.map(|name| format!("--{name}")));
+    let ignored: Vec<String> = ignored.collect();
     if !ignored.is_empty() {
         let text = format!("kapp: Note: without effect here: {}\n", ignored.join(", "));
         Output::standard().progress(&text);
@@ -237,7 +192,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     if output.debug {
         cli.global.verbose = cli.global.verbose.max(2);
     }
-    cli.global.kapp = Some(Settings { style });
+    cli.global.kapp = Some(style);
     Ok(cli)
 }
 
@@ -278,7 +233,21 @@ impl GlobalArgs {
     /// What the run's events have to carry for kapp's voice.
     #[must_use]
     pub fn details(&self) -> Option<Details> {
-        self.kapp.as_ref().map(Settings::details)
+        let details = Details { placeholder: |number| format!("<-- value not shown (#{number})") };
+        self.kapp.is_some().then_some(details)
+    }
+
+    /// Which rules run for this command line. kapp runs none that nobody has named.
+    ///
+    /// # Errors
+    /// The arguments contradict each other.
+    pub fn preflight(
+        &self,
+        arguments: PreflightArgs,
+        document: &HeldDocument,
+    ) -> Result<PreflightOptions, CommandError> {
+        let options = arguments.resolve(self.standard_output(), document)?;
+        Ok(PreflightOptions { only_listed: self.kapp.is_some(), ..options })
     }
 }
 
@@ -311,7 +280,7 @@ mod tests {
         let cli =
             parsed("kapp deploy -a app -f - --yes=false -yc --tty=false --json --column op,name --diff-context -1");
         let global = cli.expect("a command line").global;
-        let style = global.kapp.expect("settings").style;
+        let style = global.kapp.expect("a style");
         assert!(global.yes && style.json && !style.tty && style.diff.changes);
         assert_eq!((style.columns, style.diff.context), (vec!["op".to_owned(), "name".to_owned()], None));
         assert!(parsed("kapp deploy -a app -f a -f b --wait=true --wait=0 --diff-changes=T --color").is_ok());

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal};
 use std::sync::PoisonError;
 
 use super::arguments::{GlobalArgs, OutputFormat};
-use super::kapp::Settings;
 use super::reports::HeldDocument;
 use crate::environment::reason;
 use crate::event::Events;
@@ -120,7 +119,7 @@ fn start_as(
         diff,
         size: None,
         data_columns: data_is_terminal.then(columns),
-        kapp: global.kapp.as_ref().map(|kapp| kapp.style.clone()).unwrap_or_default(),
+        kapp: global.kapp.clone().unwrap_or_default(),
     };
     let (events, receiver) = Events::channel();
     let reporter = Reporter::start(format, options, receiver, data, Box::new(io::stderr()), system_clock())?;
@@ -213,10 +212,10 @@ pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
 
 /// Runs a command without events in kapp's voice.
 pub async fn simple_as_kapp(
-    kapp: &Settings,
+    style: &kapp::Style,
     work: impl AsyncFnOnce(&mut kapp::Ui) -> Result<(), CommandError>,
 ) -> ExitCode {
-    let mut ui = kapp.ui();
+    let mut ui = kapp::Ui::new(style.clone(), Output::standard());
     let result = work(&mut ui).await;
     let result = match ui.unknown_column() {
         Some(column) => Err(CommandError::usage(format!("Failed to find header: {column}"))),
@@ -244,8 +243,8 @@ fn not_written(error: &io::Error) -> ExitCode {
 
 /// Prints an error outside a run.
 pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
-    if let Some(kapp) = &global.kapp {
-        let mut ui = kapp.ui();
+    if let Some(style) = &global.kapp {
+        let mut ui = kapp::Ui::new(style.clone(), Output::standard());
         ui.error(&error.message());
         return ui.finish().map_or_else(|error| not_written(&error), |()| error.code);
     }

@@ -45,6 +45,7 @@ use self::plain::PlainWrites;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::transport::{Answer, Server, Transport};
+use super::estimate::{Going, written};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
     Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written, json_patch,
@@ -186,11 +187,9 @@ impl KubeCluster {
         if has_moved(&uid, live.uid()) || has_moved(&version, live.resource_version()) {
             return Err(ClusterError::new(ErrorKind::Conflict, format!("{address} has changed meanwhile")));
         }
-        let wanted = plain::applied(&live, &body);
-        match self.replace(address, wanted, &live, options).await {
-            // What is not in the manifest may be the server's own, and not be taken back.
+        match self.replace(address, &written(&live, &body, Going::All), options).await {
             Err(error) if error.kind == ErrorKind::Invalid => {
-                self.replace(address, plain::merged(&live, &body), &live, options).await
+                self.replace(address, &written(&live, &body, Going::Items), options).await
             }
             other => other,
         }
@@ -210,18 +209,12 @@ impl KubeCluster {
         if wanted.resource_version() != live.resource_version() {
             return Err(ClusterError::new(ErrorKind::Conflict, format!("{address} has changed meanwhile")));
         }
-        self.replace(address, wanted, &live, ApplyOptions { dry_run, ..ApplyOptions::WRITE }).await
+        self.replace(address, &wanted, ApplyOptions { dry_run, ..ApplyOptions::WRITE }).await
     }
 
-    async fn replace(
-        &self,
-        address: &Address,
-        mut wanted: Value,
-        live: &Value,
-        options: ApplyOptions,
-    ) -> Result<Written, ClusterError> {
-        plain::set_version(&mut wanted, live.resource_version());
-        let answer = self.transport.send(&Call::replace(address, &wanted, options)?).await?;
+    /// Writes a whole object, which has the resourceVersion of what it replaces.
+    async fn replace(&self, address: &Address, wanted: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
+        let answer = self.transport.send(&Call::replace(address, wanted, options)?).await?;
         Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings })
     }
 

@@ -9,9 +9,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::matcher::matches_any;
-use super::path::{get, leaves, resolve, set_at};
+use super::path::{leaves, resolve, set_at};
 use super::{PathPart, PathRule};
 use crate::redact::Secrets;
+use pushback_preflight::source::value_at;
 
 /// Annotations in which tools keep a copy of the whole object, including its secret values.
 const COPIES: [&str; 4] = [
@@ -69,7 +70,8 @@ impl Masker {
             // If the object does not have the expected shape, the value in the way may be the secret.
             for (length, part) in rule.path.iter().enumerate().skip(1) {
                 let places = resolve(&rule.path[..length], object);
-                let odd = places.iter().filter(|place| get(object, place).is_some_and(|value| !leads_on(part, value)));
+                let odd =
+                    places.iter().filter(|place| value_at(object, place).is_some_and(|value| !leads_on(part, value)));
                 odd.flat_map(|place| leaves(object, place)).for_each(&mut add);
             }
         }
@@ -99,10 +101,10 @@ impl Masker {
     /// The value at a path of the object, with every secret leaf replaced.
     #[must_use]
     pub fn shown(&self, object: &Value, path: &[PathSegment], numbers: &mut MaskNumbers) -> Option<Value> {
-        let mut value = get(object, path)?.clone();
+        let mut value = value_at(object, path)?.clone();
         for hidden in self.masked_paths(object) {
             let Some(below) = hidden.strip_prefix(path) else { continue };
-            if let Some(secret) = get(object, &hidden) {
+            if let Some(secret) = value_at(object, &hidden) {
                 let placeholder = Value::String(numbers.placeholder(secret));
                 set_at(&mut value, below, placeholder);
             }
@@ -114,15 +116,16 @@ impl Masker {
     #[must_use]
     pub fn hide(&self, objects: &[&Value], text: &str) -> String {
         let places = objects.iter().map(|object| (object, self.masked_paths(object)));
-        let values: Vec<&Value> =
-            places.flat_map(|(object, paths)| paths.into_iter().filter_map(move |path| get(object, &path))).collect();
+        let values: Vec<&Value> = places
+            .flat_map(|(object, paths)| paths.into_iter().filter_map(move |path| value_at(object, &path)))
+            .collect();
         if values.is_empty() { text.to_owned() } else { Secrets::of_values(values.into_iter()).mask(text) }
     }
 
     /// Replaces every such leaf by `(secret #1)`.
     pub fn mask(&self, object: &mut Value, numbers: &mut MaskNumbers) {
         for path in self.masked_paths(object) {
-            if let Some(value) = get(object, &path) {
+            if let Some(value) = value_at(object, &path) {
                 let placeholder = numbers.placeholder(value);
                 set_at(object, &path, Value::String(placeholder));
             }

@@ -4,21 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use pushback_preflight::PathSegment;
+use pushback_preflight::source::{PathSegment, value_at};
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::PathPart;
-
-/// The value at a path.
-#[must_use]
-pub fn get<'a>(value: &'a Value, path: &[PathSegment]) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, segment| match (segment, value) {
-        (PathSegment::Key(key), Value::Object(map)) => map.get(key),
-        (PathSegment::Index(index), Value::Array(items)) => items.get(*index),
-        _ => None,
-    })
-}
 
 /// Every concrete path in the value that matches, in the value's own order.
 #[must_use]
@@ -118,7 +108,7 @@ pub fn remove_at(value: &mut Value, path: &[PathSegment]) -> Option<Value> {
 #[must_use]
 pub fn leaves(value: &Value, below: &[PathSegment]) -> Vec<Vec<PathSegment>> {
     let mut found = Vec::new();
-    let mut open = get(value, below).map(|value| (below.to_vec(), value)).into_iter().collect::<Vec<_>>();
+    let mut open = value_at(value, below).map(|value| (below.to_vec(), value)).into_iter().collect::<Vec<_>>();
     while let Some((place, value)) = open.pop() {
         let mut push = |segment: PathSegment, value| {
             let mut place = place.clone();
@@ -259,7 +249,7 @@ mod tests {
         ) {
             let mut value = before.clone();
             if set_at(&mut value, &path, new.clone()) {
-                prop_assert_eq!(get(&value, &path), Some(&new));
+                prop_assert_eq!(value_at(&value, &path), Some(&new));
             } else {
                 prop_assert_eq!(value, before);
             }
@@ -268,7 +258,7 @@ mod tests {
         #[test]
         fn what_is_there_can_be_taken_out(before in any_value(), path in any_segments()) {
             let mut value = before.clone();
-            let there = get(&before, &path).cloned();
+            let there = value_at(&before, &path).cloned();
             let removed = remove_at(&mut value, &path);
             if path.is_empty() {
                 prop_assert_eq!(removed, None);
@@ -281,7 +271,7 @@ mod tests {
         fn every_resolved_place_is_there(value in any_value(), path in any_path()) {
             for place in resolve(&path, &value) {
                 prop_assert_eq!(place.len(), path.len());
-                prop_assert!(get(&value, &place).is_some());
+                prop_assert!(value_at(&value, &place).is_some());
             }
         }
     }

@@ -7,8 +7,9 @@ use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
 
 use super::matcher::matches_any;
-use super::path::{get, key_matches, regex_of, remove_at, resolve, set_at};
+use super::path::{key_matches, regex_of, remove_at, resolve, set_at};
 use super::{PathPart, RebaseAction, RebaseRule, RebaseSource};
+use pushback_preflight::source::value_at;
 
 /// A field that a rule has changed, or that already had the live value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,15 +97,15 @@ fn copy(place: Vec<PathSegment>, desired: &mut Arc<Value>, sources: &[(RebaseSou
         return None;
     }
     let (source, value) = sources.iter().find_map(|(source, value)| {
-        get(value, &place).filter(|value| !value.is_null()).map(|value| (*source, value))
+        value_at(value, &place).filter(|value| !value.is_null()).map(|value| (*source, value))
     })?;
     let has_index = place.iter().any(|segment| matches!(segment, PathSegment::Index(_)));
-    let parent_exists = place.split_last().is_some_and(|(_, way)| get(desired, way).is_some());
+    let parent_exists = place.split_last().is_some_and(|(_, way)| value_at(desired, way).is_some());
     if has_index && !parent_exists {
         return None;
     }
-    let value = if is_metadata(&place) { free_metadata(value, get(desired, &place)) } else { value.clone() };
-    if source == RebaseSource::New && get(desired, &place) == Some(&value) {
+    let value = if is_metadata(&place) { free_metadata(value, value_at(desired, &place)) } else { value.clone() };
+    if source == RebaseSource::New && value_at(desired, &place) == Some(&value) {
         return None;
     }
     set_at(Arc::make_mut(desired), &place, value).then_some(Rebased { path: place, from: RebasedFrom::Source(source) })
@@ -126,7 +127,7 @@ fn places_to_copy(path: &[PathPart], desired: &Value, sources: &[(RebaseSource, 
                 PathPart::AllIndexes => (0..array_length(desired, &place)).map(PathSegment::Index).collect(),
                 PathPart::Regex(_) => {
                     let mut keys: Vec<&String> = Vec::new();
-                    for map in sources.iter().filter_map(|(_, value)| get(value, &place)?.as_object()) {
+                    for map in sources.iter().filter_map(|(_, value)| value_at(value, &place)?.as_object()) {
                         for key in map.keys().filter(|key| key_matches(regex.as_ref(), key)) {
                             if !keys.contains(&key) {
                                 keys.push(key);
@@ -148,7 +149,7 @@ fn places_to_copy(path: &[PathPart], desired: &Value, sources: &[(RebaseSource, 
 }
 
 fn array_length(value: &Value, place: &[PathSegment]) -> usize {
-    get(value, place).and_then(Value::as_array).map_or(0, Vec::len)
+    value_at(value, place).and_then(Value::as_array).map_or(0, Vec::len)
 }
 
 fn is_metadata(place: &[PathSegment]) -> bool {
@@ -348,7 +349,7 @@ mod tests {
             let mut desired = shapes[0].clone();
             for rebased in rebase(&rule(&parts, action), &mut desired, &shapes[1]) {
                 if rebased.from == RebasedFrom::Source(Existing) && rebased.path.len() > 1 {
-                    prop_assert_eq!(get(&desired, &rebased.path), get(&shapes[1], &rebased.path));
+                    prop_assert_eq!(value_at(&desired, &rebased.path), value_at(&shapes[1], &rebased.path));
                 }
             }
         }

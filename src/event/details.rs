@@ -6,6 +6,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation};
 use serde_json::Value;
 
 use super::{Awaited, Millis};
+use crate::manifest::collect::Problem;
 
 /// The server that a run works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum EndCause {
     /// The input has no object.
     Empty,
     /// Objects of the input lack what every object has.
-    Invalid(Vec<InputProblem>),
+    Invalid(Vec<Problem>),
     /// `--preflight` names a rule that does not exist.
     UnknownRule(String),
     /// The cluster has no such kind: API version and kind.
@@ -60,24 +61,6 @@ pub struct Said {
     pub message: String,
     /// The server's reason, such as `Invalid`.
     pub reason: String,
-}
-
-/// What is wrong with an object of the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InputProblem {
-    /// A field is empty or missing.
-    Missing {
-        /// `kind`, `apiVersion` or `metadata.name`.
-        field: &'static str,
-        /// The object, as far as it is known.
-        object: ObjectRef,
-        /// The file.
-        file: String,
-        /// The number of the document in it, from 1.
-        document: usize,
-    },
-    /// The object is there twice, with different content.
-    Twice(ObjectRef),
 }
 
 /// An object of another app.

@@ -1,8 +1,7 @@
 //! Fields of an object that other managers have set, beside or against its manifest: what may keep it from becoming
 //! ready, as nobody who reads the manifest sees it.
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::source::display_path;
+use pushback_preflight::source::{display_path, value_at};
 use serde_json::Value;
 
 use super::{FieldSet, managers, resolve};
@@ -52,13 +51,6 @@ pub fn foreign_fields(object: &Value, manifest: &Value, own: &str) -> Vec<Foreig
     found.sort();
     found.dedup();
     found
-}
-
-fn value_at<'v>(object: &'v Value, path: &[PathSegment]) -> Option<&'v Value> {
-    path.iter().try_fold(object, |value, segment| match segment {
-        PathSegment::Key(key) => value.get(key),
-        PathSegment::Index(index) => value.get(index),
-    })
 }
 
 impl ForeignField {

@@ -47,7 +47,7 @@ pub struct LoadError {
 }
 
 /// An object that cannot be applied.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// What is known of the object.
     pub object: ObjectRef,
@@ -57,6 +57,19 @@ pub struct Problem {
     pub document: usize,
     /// Whether the object is there twice, with different content; otherwise a field is missing.
     pub is_twice: bool,
+}
+
+impl Problem {
+    /// The field that is missing; `None` if the object is there twice.
+    #[must_use]
+    pub fn missing_field(&self) -> Option<&'static str> {
+        match &self.object {
+            _ if self.is_twice => None,
+            object if object.kind.is_empty() => Some("kind"),
+            object if object.version.is_empty() => Some("apiVersion"),
+            _ => Some("metadata.name"),
+        }
+    }
 }
 
 impl std::ops::Deref for LoadError {

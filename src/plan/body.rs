@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_preflight::source::value_at;
 use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 
@@ -197,7 +198,7 @@ fn maps_at(value: &mut Value, path: &[PathPart], make: bool, act: &mut dyn FnMut
 /// Omits fields that controllers maintain: replicas of a scaled workload, injected CA bundles, aggregated rules.
 fn leave_to_controllers(value: &mut Arc<Value>, object: &ObjectRef, live: &Value, notes: &mut Vec<String>) {
     for path in controller_paths(object, value) {
-        if path::get(value, &path).is_none() {
+        if value_at(value, &path).is_none() {
             continue;
         }
         if let Some(owner) = other_owner(live, &path) {

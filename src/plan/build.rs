@@ -2,26 +2,26 @@
 //! finds objects that are gone from the input, and orders all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
+use pushback_preflight::{Change, ObjectExt, ObjectKey, Operation, Verification};
 use serde_json::Value;
 
 use super::absent::Absent;
 use super::aggregated::Aggregated;
-use super::annotations::{self, Strategies};
+use super::annotations;
 use super::body::Stamp;
 use super::compare::{Context, OwnershipOverride, compare_missing};
 use super::compared::Compared;
 use super::desired::Desired;
 use super::live::{self, Live};
 use super::providers::Providers;
+use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
     Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, quota, refusal, rivals,
     stale_pods, takeover, webhook_first,
 };
-use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, RECORD_LABEL};
+use crate::app::identity::{APP_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
@@ -30,9 +30,6 @@ use crate::config::mask::Masker;
 use crate::event::Owned;
 use crate::manifest::InputError;
 use crate::storage::carry_over::StorageOptions;
-
-/// Namespaces that every cluster needs; they are never deleted.
-const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// The user's options for planning.
 #[derive(Clone, Debug, Default)]
@@ -148,13 +145,11 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         .chain(pairs.iter().map(|(wanted, _)| wanted))
         .filter(|wanted| wanted.strategies.noop || wanted.strategies.exists)
         .map(|wanted| wanted.object.key())
+        .chain(versions.older())
         .collect();
     let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, is_server);
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
-    let kept = versions.kept();
-    let is_kept = |planned: &mut Planned| kept.contains(&planned.change.object.key());
-    retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.change.live));
     if options.no_prune {
         retained.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
     }
@@ -407,105 +402,6 @@ fn providers(pairs: &[(Desired, Compared)], prunes: &[Planned]) -> Providers {
         providers.add(&planned.change.object.key(), planned.change.live.as_deref(), true);
     }
     providers
-}
-
-/// Live objects of the app that the input does not ask to write.
-#[derive(Debug, Default)]
-struct Unwanted {
-    /// Objects to delete.
-    prunes: Vec<Planned>,
-    /// Objects that an annotation, in the input or on the live object, protects: they stay in the app.
-    left_alone: Vec<Arc<Value>>,
-}
-
-/// Decides what happens to live objects that the input does not ask to write. Those in `only_named` are kept.
-fn unwanted(
-    live: &Live,
-    pairs: &[(Desired, Compared)],
-    only_named: &BTreeSet<ObjectKey>,
-    kinds: &Kinds,
-    is_server: bool,
-) -> Unwanted {
-    let wanted: BTreeSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
-    // One object served under two groups counts once.
-    let wanted_uids: BTreeSet<&str> = pairs
-        .iter()
-        .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
-        .filter(|uid| !uid.is_empty())
-        .collect();
-    let mut unwanted = Unwanted::default();
-    for (key, object) in &live.objects {
-        if only_named.contains(key) {
-            unwanted.left_alone.push(Arc::clone(object));
-            continue;
-        }
-        if wanted.contains(key) || wanted_uids.contains(object.uid()) {
-            continue;
-        }
-        let mut reference = ObjectRef::of(object);
-        let Some(kind) = kinds.find(&reference.group, &reference.version, &reference.kind) else { continue };
-        reference.version.clone_from(&kind.version);
-        let mut strategies: Strategies = annotations::read_live(object);
-        if key.group.is_empty() && key.kind == "Namespace" && KEPT_NAMESPACES.contains(&key.name.as_str()) {
-            strategies.orphan = true;
-        }
-        if strategies.noop || strategies.exists {
-            unwanted.left_alone.push(Arc::clone(object));
-            continue;
-        }
-        let mut notes = Vec::new();
-        if strategies.orphan {
-            let label = if is_server { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
-            notes.push(format!("stays, and no longer belongs to the app{label}"));
-        }
-        let orphan = strategies.orphan;
-        unwanted.prunes.push(Planned {
-            change: Change {
-                object: reference,
-                resource: kind.plural.clone(),
-                namespaced: kind.namespaced,
-                operation: Operation::Delete,
-                desired: None,
-                live: Some(Arc::clone(object)),
-                result: None,
-                verification: Verification::NotNeeded,
-                positions: None,
-                orphaned: orphan,
-                taken_from: Vec::new(),
-            },
-            kind: Arc::clone(kind),
-            kind_from_set: false,
-            kind_changes: false,
-            asked_again: false,
-            carry_over: None,
-            conversion: None,
-            operators: Vec::new(),
-            resumes: false,
-            strategies,
-            takeover: None,
-            after: Vec::new(),
-            fields: Vec::new(),
-            notes,
-            manifest_digest: Default::default(),
-            refused: None,
-            wait: !orphan,
-        });
-    }
-    unwanted
-}
-
-/// Warns that an object's own annotation keeps it; the input's own annotation needs no warning.
-fn left_alone_warning(object: &Value, only_named: &BTreeSet<ObjectKey>) -> Option<PlanWarning> {
-    let reference = ObjectRef::of(object);
-    if only_named.contains(&reference.key()) {
-        return None;
-    }
-    let annotation = if annotations::read_live(object).noop { "noop" } else { "exists" };
-    Some(PlanWarning {
-        code: "left-alone",
-        message: format!("{reference} is not deleted: it carries the annotation kapp.k14s.io/{annotation}"),
-        object: None,
-    })
 }
 
 /// Refuses objects that carry another app's label, with an error that names the app.

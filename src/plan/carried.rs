@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::compare::Context;
 use super::compared::Compared;
 use super::diff::{self, DiffOptions};
-use super::estimate;
-use crate::cluster::{Address, ClusterError, ErrorKind};
+use crate::cluster::{Address, ClusterError, ErrorKind, estimate};
 use crate::storage::replacement::{Replacement, way};
 
 /// The annotation of a definition that allows less than `--storage`.

@@ -19,12 +19,11 @@ use super::conflicts;
 use super::desired::Desired;
 use super::diff::{self, DiffOptions};
 use super::digest::{BodyDigest, digest, is_secret, own_entry};
-use super::estimate;
 use super::guard::refusal_as_new;
 use super::live::Live;
 use super::takeover;
 use crate::app::identity::APP_LABEL;
-use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, guarded};
+use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, estimate, guarded};
 use crate::managed_fields as fields;
 use crate::storage::operators;
 

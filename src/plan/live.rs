@@ -232,9 +232,14 @@ pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -
     found
 }
 
-/// Every object with the app's label, of whatever kind, that is not among `live`: what controllers have copied the label
-/// to. Costs a list for each kind of the cluster; kinds that may not be listed are left out.
-pub async fn labelled(cluster: &dyn Cluster, kinds: &Kinds, observed: &Observed, live: &Live) -> Vec<Arc<Value>> {
+/// Every object with the app's label, of whatever kind, that is not among the app's `own`: what controllers have copied the
+/// label to. Costs a list for each kind of the cluster; kinds that may not be listed are left out.
+pub async fn labelled<'o>(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    observed: &Observed,
+    own: impl Iterator<Item = &'o Value>,
+) -> Vec<Arc<Value>> {
     let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
     let selector = format!("{APP_LABEL}={}", record.label_value());
     let is_passing = |kind: &Kind| matches!(kind.kind.as_str(), "Event" | "ComponentStatus");
@@ -244,7 +249,7 @@ pub async fn labelled(cluster: &dyn Cluster, kinds: &Kinds, observed: &Observed,
         .map(|kind| ListQuery::new(Arc::clone(kind), None, &selector))
         .collect();
     let mut lists = futures::stream::iter(&queries).map(|query| list_all(cluster, query)).buffer_unordered(32);
-    let mut known: BTreeSet<String> = live.objects.values().map(|object| object.uid().to_owned()).collect();
+    let mut known: BTreeSet<String> = own.map(|object| object.uid().to_owned()).collect();
     known.insert(record.uid.clone());
     let mut found = Vec::new();
     while let Some(page) = lists.next().await {

@@ -1,10 +1,11 @@
 //! Versioned objects (kapp's annotation `versioned`): their name gets a version, a change is a new object under the next
 //! one, and references to them follow.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
+use pushback_preflight::source::value_at;
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment};
 use serde_json::Value;
 
 use super::annotations::{self, ExplicitReference};
@@ -43,7 +44,11 @@ struct Versioned {
 
 impl Versioned {
     fn name(&self) -> String {
-        format!("{}{SEPARATOR}{}", self.key.name, self.number)
+        self.name_of(self.number)
+    }
+
+    fn name_of(&self, number: u64) -> String {
+        format!("{}{SEPARATOR}{number}", self.key.name)
     }
 
     fn is_new(&self) -> bool {
@@ -86,12 +91,8 @@ impl Versions {
             return Self::default();
         }
         let mut numbers: BTreeMap<ObjectKey, Vec<u64>> = BTreeMap::new();
-        for (key, object) in &live.objects {
-            if annotations::read_live(object).versioned
-                && let Some((name, number)) = split(&key.name)
-            {
-                numbers.entry(ObjectKey { name: name.to_owned(), ..key.clone() }).or_default().push(number);
-            }
+        for (key, number) in live.objects.iter().filter_map(|(key, object)| version_of(key, object)) {
+            numbers.entry(key).or_default().push(number);
         }
         for versioned in &mut versioned {
             versioned.live = numbers.remove(&versioned.key).unwrap_or_default();
@@ -147,16 +148,13 @@ impl Versions {
         advanced
     }
 
-    /// Older versions that stay.
-    pub(super) fn kept(&self) -> BTreeSet<ObjectKey> {
-        let numbers = self.versioned.iter().flat_map(|versioned| {
+    /// Versions on the cluster that stay beside the current one.
+    pub(super) fn older(&self) -> impl Iterator<Item = ObjectKey> {
+        self.versioned.iter().flat_map(|versioned| {
             let stay = versioned.live.iter().rev().take(versioned.kept);
-            stay.map(|number| ObjectKey {
-                name: format!("{}{SEPARATOR}{number}", versioned.key.name),
-                ..versioned.key.clone()
-            })
-        });
-        numbers.collect()
+            let older = stay.filter(|number| **number != versioned.number);
+            older.map(|number| ObjectKey { name: versioned.name_of(*number), ..versioned.key.clone() })
+        })
     }
 
     /// The names of the versioned objects that a rule is about.
@@ -188,6 +186,25 @@ impl Versions {
 /// Versioned objects by namespace and name in the input.
 type Names<'a> = BTreeMap<(&'a str, &'a str), &'a Versioned>;
 
+/// The newest version of every versioned object among these, by its identity in the input.
+pub(crate) fn newest<'o>(objects: impl Iterator<Item = &'o Value>) -> BTreeMap<ObjectKey, &'o Value> {
+    let mut found: BTreeMap<ObjectKey, (u64, &Value)> = BTreeMap::new();
+    for object in objects {
+        let Some((key, number)) = version_of(&ObjectRef::of(object).key(), object) else { continue };
+        let newest = found.entry(key).or_insert((number, object));
+        if newest.0 < number {
+            *newest = (number, object);
+        }
+    }
+    found.into_iter().map(|(key, (_, object))| (key, object)).collect()
+}
+
+/// The identity of a version in the input, and its number.
+pub(crate) fn version_of(key: &ObjectKey, object: &Value) -> Option<(ObjectKey, u64)> {
+    let (name, number) = split(&key.name)?;
+    annotations::read_live(object).versioned.then(|| (ObjectKey { name: name.to_owned(), ..key.clone() }, number))
+}
+
 /// Name and number of `cfg-ver-3`.
 fn split(name: &str) -> Option<(&str, u64)> {
     let (name, number) = name.rsplit_once(SEPARATOR)?;
@@ -202,7 +219,7 @@ fn follow(reference: &ObjectReference, names: &Names<'_>, value: &mut Arc<Value>
     }
     let namespace = value.namespace().to_owned();
     for mut place in path::resolve(&reference.path, value) {
-        let Some(map) = path::get(value, &place) else { continue };
+        let Some(map) = value_at(value, &place) else { continue };
         // A namespace of its own leads elsewhere.
         let namespace = map.get("namespace").and_then(Value::as_str).unwrap_or(&namespace);
         let Some(name) = map.get(&reference.name_key).and_then(Value::as_str) else { continue };

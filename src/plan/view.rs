@@ -3,7 +3,8 @@
 use pushback_preflight::{Operation, PathSegment};
 use serde_json::Value;
 
-use super::{Plan, Planned, diff, estimate};
+use super::{Plan, Planned, diff};
+use crate::cluster::estimate;
 use crate::config::Config;
 use crate::config::mask::Masker;
 use crate::event::{Counts, PlannedLine};

@@ -123,10 +123,9 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
     let is_of_a_definition = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
     // What is moved as it is needs no correction.
     let to_correct = live_total(findings.iter().copied().filter(|finding| !moves(finding)));
+    let to_correct = to_correct.map_or(0, |live| live.affected);
     match live {
-        Some(_) if to_correct.as_ref().is_some_and(|live| live.affected > 0) => {
-            format!("correct {} first", counted(to_correct.map_or(0, |live| live.affected), "object"))
-        }
+        _ if to_correct > 0 => format!("correct {} first", counted(to_correct, "object")),
         _ if first_kind(findings) == Some(RemedyKind::AskCluster) => "check against the cluster".to_owned(),
         _ if findings.iter().any(moves) => "move its objects: --storage=bridge".to_owned(),
         Some(live) if live.examined > 0 => "none is affected: accept it".to_owned(),

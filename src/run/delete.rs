@@ -9,21 +9,14 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
-use super::{details, input, judging, look, planning, unknown_app};
+use super::{input, judging, look, planning, unknown_app};
 use crate::app::record::Phase;
 use crate::apply::engine::Progress;
+use crate::apply::gone::until_gone;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
-use crate::plan::live::{self, Live};
-use crate::plan::{self, Plan};
-
-/// The plan's objects, as they are live.
-fn plan_objects(plan: &Plan) -> Live {
-    let live =
-        plan.objects.iter().filter_map(|planned| Some((planned.change.object.key(), planned.change.live.clone()?)));
-    Live { objects: live.collect(), ..Live::default() }
-}
+use crate::plan::{self, live};
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]
@@ -65,7 +58,8 @@ impl Delete {
                 let plan = plan::build_delete(request).await?;
                 let going = match setup.details {
                     Some(_) => {
-                        live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, &plan_objects(&plan)).await
+                        let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
+                        live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own).await
                     }
                     None => Vec::new(),
                 };
@@ -89,7 +83,8 @@ impl Delete {
                     let is_done = outcome.progress.iter().all(|progress| *progress == Progress::Done);
                     if is_done && self.write.engine.wait {
                         let deadline = Instant::now() + self.write.engine.wait_timeout;
-                        let left = details::until_gone(run, &setup, going, deadline).await;
+                        let (cluster, kinds) = (&*setup.cluster, &setup.kinds);
+                        let left = until_gone(cluster, kinds, &run.events, &run.stop, going, deadline).await;
                         if !left.is_empty() {
                             return Ok(End::still_there(&left, self.write.engine.wait_timeout));
                         }

@@ -2,10 +2,10 @@
 
 use crate::app::record::AppError;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::event::{EndCause, InputProblem};
+use crate::event::EndCause;
 use crate::exit::ExitCode;
 use crate::manifest::InputError;
-use crate::manifest::collect::{LoadError, Problem};
+use crate::manifest::collect::LoadError;
 use crate::plan::PlanError;
 use crate::upgrade::lock::LockError;
 
@@ -105,23 +105,12 @@ impl From<Vec<InputError>> for CommandError {
 
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
-        let problem = |problem: Problem| match problem {
-            Problem { object, is_twice: true, .. } => InputProblem::Twice(object),
-            Problem { object, file, document, .. } => {
-                let field = match &object {
-                    object if object.kind.is_empty() => "kind",
-                    object if object.version.is_empty() => "apiVersion",
-                    _ => "metadata.name",
-                };
-                InputProblem::Missing { field, object, file, document }
-            }
-        };
         let LoadError { errors, is_empty, problems } = error;
         let error = Self::from(errors);
         match (is_empty, problems.is_empty()) {
             (true, _) => error.because(EndCause::Empty),
             (false, true) => error,
-            (false, false) => error.because(EndCause::Invalid(problems.into_iter().map(problem).collect())),
+            (false, false) => error.because(EndCause::Invalid(problems)),
         }
     }
 }

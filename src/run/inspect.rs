@@ -70,7 +70,7 @@ impl Inspect {
             return Ok(LabelledApp { target, app, objects: None });
         }
         let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
-        let others = live::labelled(&*cluster, &kinds, &observed, &live).await;
+        let others = live::labelled(&*cluster, &kinds, &observed, live.objects.values().map(|object| &**object)).await;
         Ok(LabelledApp {
             target,
             app,

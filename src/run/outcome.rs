@@ -32,8 +32,6 @@ pub struct End {
     pub hints: Vec<String>,
     /// Objects that are not done.
     pub unfinished: Vec<UnfinishedLine>,
-    /// Findings for which preflight refused; empty if it did not.
-    pub refusals: Vec<Finding>,
     /// The cause, where somebody words it in another way.
     pub cause: Option<EndCause>,
 }
@@ -41,16 +39,7 @@ pub struct End {
 impl End {
     /// An end without unfinished objects.
     pub fn new(code: ExitCode, outcome: RunOutcome, done: Counts) -> Self {
-        Self {
-            code,
-            outcome,
-            done,
-            error: String::new(),
-            hints: Vec::new(),
-            unfinished: Vec::new(),
-            refusals: Vec::new(),
-            cause: None,
-        }
+        Self { code, outcome, done, error: String::new(), hints: Vec::new(), unfinished: Vec::new(), cause: None }
     }
 
     /// The end of a run that failed before anything was written.
@@ -90,12 +79,19 @@ impl End {
             hints.push(more.to_owned());
         }
         hints.extend(next(report));
-        let refusals: Vec<Finding> = report.findings.iter().filter(refusing).cloned().collect();
+        let findings = report.findings.iter().filter(refusing).cloned().collect();
         Self {
             hints,
-            cause: Some(EndCause::Refused { findings: refusals.clone(), said: Vec::new() }),
-            refusals,
+            cause: Some(EndCause::Refused { findings, said: Vec::new() }),
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
+        }
+    }
+
+    /// Findings for which preflight refused; empty if it did not.
+    pub fn refusals(&self) -> &[Finding] {
+        match &self.cause {
+            Some(EndCause::Refused { findings, .. }) => findings,
+            _ => &[],
         }
     }
 

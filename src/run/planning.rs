@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_preflight::Position;
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -39,14 +40,14 @@ pub async fn plan_apply(
     };
     let mut warnings = Vec::new();
     let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, &setup.kinds)).count();
-    let unknown = manifests.iter().find(|manifest| is_unknown(manifest, &setup.kinds)).map(|manifest| {
-        let object = &manifest.object;
-        EndCause::UnknownKind(object.api_version(), object.kind.clone())
-    });
+    let unknown: Vec<(Position, EndCause)> =
+        manifests.iter().filter_map(|manifest| unknown_kind(manifest, &setup.kinds)).collect();
     let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
         // An unavailable API group is not an input error.
         let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
-        CommandError { code, cause: unknown, ..CommandError::from(errors) }
+        let is_told = |(place, _): &(Position, EndCause)| errors.iter().any(|error| error.position == *place);
+        let cause = unknown.into_iter().find(is_told).map(|(_, cause)| cause);
+        CommandError { code, cause, ..CommandError::from(errors) }
     })?;
     wanted.iter_mut().for_each(|wanted| wanted.update_by_default(options.update_strategy));
     let how = plan::Options {
@@ -80,16 +81,17 @@ pub async fn plan_apply(
     Ok((plan, warnings))
 }
 
-/// Whether the cluster does not serve the manifest's kind. A definition among the manifests may still bring it.
-fn is_unknown(manifest: &Manifest, kinds: &Kinds) -> bool {
+/// The manifest's kind and its place, if the cluster does not serve it. A definition among the manifests may still bring it.
+fn unknown_kind(manifest: &Manifest, kinds: &Kinds) -> Option<(Position, EndCause)> {
     let object = &manifest.object;
-    kinds.find(&object.group, &object.version, &object.kind).is_none()
+    let is_served = kinds.find(&object.group, &object.version, &object.kind).is_some();
+    let cause = || EndCause::UnknownKind(object.api_version(), object.kind.clone());
+    (!is_served).then(|| (manifest.positions.locate(&["kind".into()]), cause()))
 }
 
 /// Whether the manifest's kind is unknown because its API group does not answer.
 fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
-    let object = &manifest.object;
-    kinds.find(&object.group, &object.version, &object.kind).is_none() && kinds.broken_group(&object.group).is_some()
+    unknown_kind(manifest, kinds).is_some() && kinds.broken_group(&manifest.object.group).is_some()
 }
 
 /// Shows a plan.

@@ -9,4 +9,4 @@ pub mod schema;
 pub mod stack;
 mod words;
 
-pub use path::{PathSegment, display_path};
+pub use path::{PathSegment, display_path, value_at};

@@ -1,6 +1,7 @@
 //! Paths into a value and their text form: `spec.versions[0].name`, `data["tls.key"]`.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One step of a path into a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,6 +22,15 @@ impl From<usize> for PathSegment {
     fn from(index: usize) -> Self {
         Self::Index(index)
     }
+}
+
+/// The value at a path.
+#[must_use]
+pub fn value_at<'v>(value: &'v Value, path: &[PathSegment]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, segment| match segment {
+        PathSegment::Key(key) => value.get(key),
+        PathSegment::Index(index) => value.get(index),
+    })
 }
 
 /// A key as a step of a JSON pointer (RFC 6901).

@@ -38,7 +38,7 @@ pub struct RunArgs {
     /// Experiments: files or folders, read recursively
     #[arg(value_name = "PATH", required = true)]
     pub suite: Vec<String>,
-    /// Say what would be injected, and send nothing but questions
+    /// List every step of the run in its order, and send nothing but questions
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]

@@ -4,11 +4,10 @@ use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
 use super::context::Context;
-use crate::cluster::{Address, ClusterError, ErrorKind, Written};
+use crate::cluster::{Address, ClusterError, ErrorKind, Written, estimate};
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::compared::Compared;
 use crate::plan::diff::{self, DiffOptions};
-use crate::plan::estimate;
 use crate::plan::takeover;
 
 /// If a deploy tool wrote the object before, computes the difference after taking it over. Returns whether that

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use pushback_crd::definition::listed;
 use pushback_preflight::object::is_custom_group;
+use pushback_preflight::source::value_at;
 use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
 use super::{NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, plan, replicas};
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch, estimate};
 use crate::config::path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use crate::plan::diff::{self, DiffOptions, FieldChange};
-use crate::plan::estimate;
 
 /// Maximum number of dry-runs to find the removals that the server refuses; the undecided rest stays.
 const PREVIEWS: u32 = 40;
@@ -215,7 +215,7 @@ fn emptying(takeover: &Takeover, merged: &Value) -> Vec<Vec<Element>> {
     }
     let is_emptied = |removal: &&Vec<Element>| {
         let parent = removal.split_last().and_then(|(_, parent)| fields::resolve(parent, &left));
-        parent.is_some_and(|parent| !parent.is_empty() && path::get(&left, &parent).is_some_and(is_empty))
+        parent.is_some_and(|parent| !parent.is_empty() && value_at(&left, &parent).is_some_and(is_empty))
     };
     takeover.removals.iter().filter(is_emptied).cloned().collect()
 }
@@ -255,7 +255,7 @@ fn places<'a>(paths: impl Iterator<Item = &'a Vec<Element>>, object: &Value) -> 
 fn remove(object: &mut Value, place: &[PathSegment]) {
     path::remove_at(object, place);
     let Some((_, parent)) = place.split_last() else { return };
-    if !parent.is_empty() && path::get(object, parent).is_some_and(is_empty) {
+    if !parent.is_empty() && value_at(object, parent).is_some_and(is_empty) {
         path::set_at(object, parent, Value::Null);
     }
 }

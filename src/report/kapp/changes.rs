@@ -1,12 +1,13 @@
 //! kapp's table of changes, and the line diffs before it.
 
 use jiff::Timestamp;
-use pushback_preflight::{ObjectExt, Operation};
+use pushback_preflight::Operation;
 
 use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{diff, state, words};
 use crate::event::{Awaited, PlannedLine, Whole};
+use crate::plan::annotations;
 
 const COLUMNS: [Column; 9] = [
     Column { title: "Namespace", key: "namespace" },
@@ -28,7 +29,7 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
         // Versioned objects come first.
         let is_versioned = |whole: &Whole| {
             let object = whole.new.as_ref().or(whole.old.as_ref());
-            object.is_some_and(|object| object.annotation("kapp.k14s.io/versioned").is_some())
+            object.is_some_and(|object| annotations::read_live(object).versioned)
         };
         ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| (whole.wave, !is_versioned(whole))));
         for line in ordered {

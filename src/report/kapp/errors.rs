@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use pushback_preflight::{Finding, ObjectRef, Operation, registry};
+use pushback_preflight::{Finding, Operation, registry};
 
 use super::words;
-use crate::event::{EndCause, InputProblem, Owned, Said, Unfinished, UnfinishedLine};
+use crate::event::{EndCause, Owned, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
+use crate::manifest::collect::Problem;
 
 /// What is known at the end of a run.
 #[derive(Debug)]
@@ -104,29 +105,24 @@ fn ownership(owned: &[Owned]) -> String {
     format!("Ownership errors:{}", owned.iter().map(line).collect::<String>())
 }
 
-fn invalid(problems: &[InputProblem]) -> String {
-    let missing = problems.iter().filter_map(|problem| match problem {
-        InputProblem::Missing { field, object, file, document } => {
-            let origin = if file == "-" { "stdin".to_owned() } else { format!("file '{}'", base_name(file)) };
-            Some(format!(
-                "\n- Expected '{field}' on resource '{}' to be non-empty ({origin} doc {document})",
-                words::described(object)
-            ))
-        }
-        InputProblem::Twice(_) => None,
+fn invalid(problems: &[Problem]) -> String {
+    let missing = problems.iter().filter_map(|problem| {
+        let Problem { object, file, document, .. } = problem;
+        let origin = if file == "-" { "stdin".to_owned() } else { format!("file '{}'", base_name(file)) };
+        Some(format!(
+            "\n- Expected '{}' on resource '{}' to be non-empty ({origin} doc {document})",
+            problem.missing_field()?,
+            words::described(object)
+        ))
     });
     let missing: String = missing.collect();
     if !missing.is_empty() {
         return format!("Validation errors:{missing}");
     }
-    let twice = problems.iter().filter_map(|problem| match problem {
-        InputProblem::Twice(object) => Some(object),
-        InputProblem::Missing { .. } => None,
-    });
-    let line = |object: &ObjectRef| {
-        format!("\n- Found resource '{}' multiple times with different content", words::described(object))
+    let line = |problem: &Problem| {
+        format!("\n- Found resource '{}' multiple times with different content", words::described(&problem.object))
     };
-    format!("Uniqueness errors:{}", twice.map(line).collect::<String>())
+    format!("Uniqueness errors:{}", problems.iter().map(line).collect::<String>())
 }
 
 fn base_name(file: &str) -> &str {
@@ -216,6 +212,8 @@ fn never_ready(unfinished: &[UnfinishedLine]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+
+    use pushback_preflight::ObjectRef;
 
     use super::*;
 

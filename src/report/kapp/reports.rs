@@ -1,5 +1,6 @@
 //! kapp's tables of commands without a run: the objects of an app, the apps of a namespace.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -108,12 +109,13 @@ fn place(object: &Value) -> (String, String, String) {
 
 /// Objects of the app, each above what was made for it; those with something below them come first.
 fn tree(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<String>> {
+    let made = Made::of(own, others);
     let mut roots: Vec<(&Arc<Value>, Vec<Vec<String>>)> = own
         .iter()
         .map(|object| {
-            let mut below = Vec::new();
-            add_below(object, others, 1, now, &mut below);
-            (object, below)
+            let mut rows = Vec::new();
+            made.add_below(object, 1, now, &mut rows);
+            (object, rows)
         })
         .collect();
     roots.sort_by_cached_key(|(object, below)| (below.is_empty(), place(object)));
@@ -123,22 +125,41 @@ fn tree(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<St
     lines.collect()
 }
 
-fn add_below(parent: &Value, others: &[Arc<Value>], depth: usize, now: Timestamp, rows: &mut Vec<Vec<String>>) {
-    let owners =
-        |object: &Value| object.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str).map(str::to_owned);
-    let uids: Vec<&str> = others.iter().map(|object| object.uid()).collect();
-    let is_below = |object: &&Arc<Value>| match owners(object) {
-        Some(owner) if uids.contains(&owner.as_str()) || owner == parent.uid() => owner == parent.uid(),
-        // Endpoints have no owner that is known here: the label says whose they are.
-        _ => depth == 1 && object.label(ASSOCIATION_LABEL) == parent.label(ASSOCIATION_LABEL),
-    };
-    let mut below: Vec<&Arc<Value>> = others.iter().filter(is_below).collect();
-    below.sort_by_cached_key(|object| place(object));
-    for object in below {
-        let name = format!(" L{} {}", "..".repeat(depth - 1), object.name());
-        rows.push(row(object, &name, "cluster", now));
-        if depth < LEVELS {
-            add_below(object, others, depth + 1, now, rows);
+/// What controllers have made, by whom it belongs to.
+struct Made<'o> {
+    /// By the uid of an owner that is shown.
+    owned: BTreeMap<&'o str, Vec<&'o Value>>,
+    /// The rest by the label that says whose it is: Endpoints have no owner.
+    labelled: BTreeMap<&'o str, Vec<&'o Value>>,
+}
+
+impl<'o> Made<'o> {
+    fn of(own: &'o [Arc<Value>], others: &'o [Arc<Value>]) -> Self {
+        let shown: BTreeSet<&str> = own.iter().chain(others).map(|object| object.uid()).collect();
+        let mut made = Self { owned: BTreeMap::new(), labelled: BTreeMap::new() };
+        for object in others {
+            let owner = object.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str);
+            let whose = match owner.filter(|owner| shown.contains(owner)) {
+                Some(owner) => made.owned.entry(owner),
+                None => made.labelled.entry(object.label(ASSOCIATION_LABEL).unwrap_or_default()),
+            };
+            whose.or_default().push(object);
+        }
+        made
+    }
+
+    fn add_below(&self, parent: &Value, depth: usize, now: Timestamp, rows: &mut Vec<Vec<String>>) {
+        let of_label =
+            parent.label(ASSOCIATION_LABEL).filter(|_| depth == 1).and_then(|label| self.labelled.get(label));
+        let mut below: Vec<&Value> =
+            self.owned.get(parent.uid()).into_iter().chain(of_label).flatten().copied().collect();
+        below.sort_by_cached_key(|object| place(object));
+        for object in below {
+            let name = format!(" L{} {}", "..".repeat(depth - 1), object.name());
+            rows.push(row(object, &name, "cluster", now));
+            if depth < LEVELS {
+                self.add_below(object, depth + 1, now, rows);
+            }
         }
     }
 }

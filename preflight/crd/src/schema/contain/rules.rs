@@ -18,7 +18,7 @@ use super::solve::size_of;
 use super::step::Step;
 use super::step::{lifted, node_at};
 use super::walk::Suspect;
-use crate::path::PathSegment;
+use crate::path::{PathSegment, value_at};
 use crate::schema::cel::{Distinct, Known, Program, Truth};
 use crate::schema::model::{CelRule, ListType, Schema, Type};
 use crate::schema::pipeline;
@@ -179,14 +179,6 @@ fn values_at<'v>(object: &'v Value, steps: &[Step<'_>]) -> Vec<&'v Value> {
             }
         });
         below.collect()
-    })
-}
-
-/// The value at a path.
-fn value_at<'v>(object: &'v Value, place: &[PathSegment]) -> Option<&'v Value> {
-    place.iter().try_fold(object, |value, segment| match segment {
-        PathSegment::Key(key) => value.get(key),
-        PathSegment::Index(index) => value.get(index),
     })
 }
 

@@ -1,29 +1,47 @@
-//! Estimates the server's merge when the server does not merge: it refuses, or must not be asked. The merge keys of
-//! lists are inferred from the managed fields of the object.
+//! Estimates the server's merge when the server does not merge: it refuses, or must not be asked, or whole objects are
+//! written. The merge keys of lists are inferred from the managed fields of the object.
 
 use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
 
-use crate::cluster::FIELD_MANAGER;
+use super::FIELD_MANAGER;
 use crate::config::path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, canonical, element_matches};
 
 /// The estimated result of applying the manifest: the manifest over the live object, without fields that only we own
 /// and the manifest no longer sets. Server defaults stay.
 #[must_use]
-pub(super) fn applied(live: &Value, manifest: &Value) -> Value {
+pub fn applied(live: &Value, manifest: &Value) -> Value {
     let managers = fields::managers(live).unwrap_or_default();
     let is_ours = |entry: &&ManagerEntry| entry.owner.manager == FIELD_MANAGER && entry.owner.operation == "Apply";
     let (ours, others): (Vec<&ManagerEntry>, Vec<&ManagerEntry>) = managers.iter().partition(is_ours);
-    over(live, manifest, &union(ours), &union(others))
+    over(live, manifest, &union(ours), &union(others), Going::All)
+}
+
+/// As [`applied`], for objects that this tool writes whole: whatever it has set is its own, however it was written.
+#[must_use]
+pub fn written(live: &Value, manifest: &Value, what: Going) -> Value {
+    let managers = fields::managers(live).unwrap_or_default();
+    let is_ours = |entry: &&ManagerEntry| entry.owner.manager == FIELD_MANAGER && entry.owner.subresource.is_empty();
+    let (ours, others): (Vec<&ManagerEntry>, Vec<&ManagerEntry>) = managers.iter().partition(is_ours);
+    over(live, manifest, &union(ours), &union(others), what)
+}
+
+/// What goes of that which the manifest no longer sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Going {
+    /// Fields and list items.
+    All,
+    /// List items only: a field may have been filled in by the server, which does not take it back.
+    Items,
 }
 
 /// The estimated result of deleting and recreating the object: fields that any manager owns are removed unless the
 /// manifest sets them; fields without an owner are defaulted again by the server.
 #[must_use]
-pub(super) fn replaced(live: &Value, manifest: &Value) -> Value {
+pub fn replaced(live: &Value, manifest: &Value) -> Value {
     let managers = fields::managers(live).unwrap_or_default();
-    over(live, manifest, &union(&managers), &FieldSet::default())
+    over(live, manifest, &union(&managers), &FieldSet::default(), Going::All)
 }
 
 fn union<'a>(entries: impl IntoIterator<Item = &'a ManagerEntry>) -> FieldSet {
@@ -31,12 +49,13 @@ fn union<'a>(entries: impl IntoIterator<Item = &'a ManagerEntry>) -> FieldSet {
 }
 
 /// The manifest over the live object, without fields that only `going` owns and the manifest no longer sets.
-fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet) -> Value {
+fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet, what: Going) -> Value {
     let all = going.union(staying);
     let mut result = live.clone();
     overlay(&mut result, manifest, Some(&all));
     let lost = going.lost(&present(&all, manifest));
     let lost = lost.iter().filter(|path| staying.below(path).is_none_or(FieldSet::is_empty));
+    let lost = lost.filter(|path| what == Going::All || !matches!(path.last(), Some(Element::Field(_))));
     let mut places: Vec<Vec<PathSegment>> = lost.filter_map(|path| fields::resolve(path, &result)).collect();
     // Later list items are removed first.
     places.sort_by(|left, right| right.cmp(left));
@@ -48,7 +67,7 @@ fn over(live: &Value, manifest: &Value, going: &FieldSet, staying: &FieldSet) ->
 
 /// The part of a set that is also in a manifest.
 #[must_use]
-pub(super) fn present(set: &FieldSet, manifest: &Value) -> FieldSet {
+pub fn present(set: &FieldSet, manifest: &Value) -> FieldSet {
     let mut found = FieldSet::default();
     walk(set, manifest, &mut Vec::new(), &mut found);
     found
@@ -92,7 +111,7 @@ fn position(items: &[Value], element: &Element) -> Option<usize> {
 }
 
 /// Writes the manifest's fields over an object. `set` tells which maps and lists are atomic, and list keys.
-pub(super) fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
+pub fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
     let one_piece = set.is_some_and(|set| set.is_member() && set.children().next().is_none());
     match (object, manifest) {
         (Value::Object(object), Value::Object(manifest)) if !one_piece => overlay_map(object, manifest, set),
@@ -179,6 +198,34 @@ mod tests {
         let live = json!({"spec": {"a": {"b": 1}, "args": ["x"]}});
         let manifest = json!({"spec": {"a": {"c": 2}, "args": ["y"]}});
         assert_eq!(applied(&live, &manifest), json!({"spec": {"a": {"b": 1, "c": 2}, "args": ["y"]}}));
+    }
+
+    #[test]
+    fn of_a_whole_write_what_the_manifest_drops_goes_and_what_others_set_stays() {
+        let live = json!({
+            "metadata": {"name": "web", "labels": {"ours": "1", "dropped": "1", "theirs": "1"}, "resourceVersion": "7",
+                "managedFields": [
+                    {"manager": "pushback", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+                     "fieldsV1": {"f:metadata": {"f:labels": {".": {}, "f:ours": {}, "f:dropped": {}}},
+                        "f:spec": {"f:paused": {}, "f:template": {"f:containers": {
+                            "k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:image": {}, "f:command": {}},
+                            "k:{\"name\":\"gone\"}": {".": {}, "f:name": {}}}}}}},
+                    {"manager": "other", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+                     "fieldsV1": {"f:spec": {"f:replicas": {}}}}]},
+            "spec": {"paused": true, "replicas": 3, "template": {"containers": [
+                {"name": "a", "image": "a:1", "command": ["x"], "imagePullPolicy": "Always"}, {"name": "gone"}]}}});
+        let body = json!({"metadata": {"name": "web", "labels": {"ours": "2"}},
+            "spec": {"template": {"containers": [{"name": "a", "image": "a:2"}]}}});
+        let after = written(&live, &body, Going::All);
+        assert_eq!(after["metadata"]["labels"], json!({"ours": "2", "theirs": "1"}));
+        assert_eq!(
+            after["spec"],
+            json!({"replicas": 3, "template": {"containers": [
+                {"name": "a", "image": "a:2", "imagePullPolicy": "Always"}]}})
+        );
+        let kept = written(&live, &body, Going::Items);
+        assert_eq!(kept["metadata"]["labels"]["dropped"], "1");
+        assert_eq!(kept["spec"]["template"]["containers"].as_array().map(Vec::len), Some(1));
     }
 
     #[test]
