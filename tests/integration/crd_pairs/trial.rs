@@ -297,6 +297,7 @@ impl<'t> Scene<'t> {
                 Some(if is_so { Ok(()) } else { Err(format!("it is answered by {}", answer.body)) })
             }
             "scaleSubresource" if finding.new.is_none() => Some(answers(of_plain("scale"), 404)),
+            "scaleSubresource" if finding.verdict == Verdict::Breaking => Some(self.scales_otherwise(index, finding)),
             "selectableFields" => {
                 let field = finding.old.as_ref().and_then(Value::as_str).unwrap_or_default().trim_start_matches('.');
                 Some(answers(format!("{collection}?fieldSelector={field}%3Da"), 400))
@@ -316,6 +317,25 @@ impl<'t> Scene<'t> {
                 witness.map(|stored| self.suffers(finding, stored))
             }
         }
+    }
+
+    /// Whether the scale subresource of a witness no longer shows what the object holds at the old path.
+    fn scales_otherwise(&self, index: usize, finding: &Finding) -> Result<(), String> {
+        let stored = self.stored.iter().find(|stored| stored.of == Of::Finding(index)).ok_or("there is no witness")?;
+        let old = finding.old.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let scale = &self.before().version(version_of(finding)).ok_or("no version")?["subresources"]["scale"];
+        let shown = [
+            ("specReplicasPath", "/spec/replicas"),
+            ("statusReplicasPath", "/status/replicas"),
+            ("labelSelectorPath", "/status/selector"),
+        ];
+        let (_, pointer) = shown.into_iter().find(|(key, _)| scale[*key] == old).ok_or("no such path")?;
+        let answer = self.api.get(&format!("{}/scale", self.path(&stored.seen_in, name_of(&stored.sent))));
+        let held = stored.before.pointer(&old.replace('.', "/"));
+        if answer.status == 200 && answer.body.pointer(pointer) == held {
+            return Err(format!("it scales as before: {}", answer.body));
+        }
+        Ok(())
     }
 
     /// An object that is written in one version and read in another; `None` where its own version refuses it now as well,
@@ -376,7 +396,8 @@ impl<'t> Scene<'t> {
                     });
                 };
                 // The server forgives what was wrong with a field before, as long as it is left alone.
-                let is_of_the_field = finding.blocks.as_deref() == Some("create, edit of the field");
+                let is_of_the_field =
+                    ["create", "create, edit of the field"].map(Some).contains(&finding.blocks.as_deref());
                 let only = places.iter().all(|place| meet(place, &at));
                 let written = self.api.put(&path, &labelled(read));
                 if is_of_the_field && only && written.status != 200 {

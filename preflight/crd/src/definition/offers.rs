@@ -16,7 +16,7 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         let Some(new) = upgrade.new.version(old.name) else { continue };
         let first = changes.found.len();
         status(upgrade, old, new, changes);
-        scale(old, new, changes);
+        scale(upgrade, old, new, changes);
         listed(old, new, changes);
         if !(old.served && new.served) {
             changes.found[first..].iter_mut().for_each(Changes::moot);
@@ -72,7 +72,7 @@ fn status(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: 
 /// schema keeps any status, and is rejected if the schema requires it.
 fn status_added(upgrade: &Upgrade<'_>, version: &str) -> (Proof, Option<Value>) {
     let resources = upgrade.old_resource(version).zip(upgrade.new_resource(version));
-    let object = |field: &str| resources.map_or(Ok(None), |(old, _)| object_with(&old, field));
+    let object = |field: &str| resources.map_or(Ok(None), |(old, _)| object_with(&old, &[field], None));
     let with_status = object("status");
     let example = with_status.clone().ok().flatten().or_else(|| object("metadata").ok().flatten());
     let example = example.filter(|object| {
@@ -92,7 +92,7 @@ fn status_added(upgrade: &Upgrade<'_>, version: &str) -> (Proof, Option<Value>) 
     }
 }
 
-fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
+fn scale(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
     const KEYWORD: &str = "scaleSubresource";
     let keys = ["subresources", "scale"];
     match (old.scale, new.scale) {
@@ -110,7 +110,9 @@ fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
                 if was != is {
                     let keys = ["subresources", "scale", key];
                     let values = [was.cloned(), is.cloned()];
-                    let change = changes.in_version(old.name, KEYWORD, &keys, values, Proof::unknown(key));
+                    let (proof, witness) = scaled_elsewhere(upgrade, old.name, key, [was, is]);
+                    let change = changes.in_version(old.name, KEYWORD, &keys, values, proof);
+                    change.witness = witness;
                     // An added path only offers more; a changed one moves what autoscalers read and write.
                     if was.is_none() {
                         Changes::moot(change);
@@ -119,6 +121,44 @@ fn scale(old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {
             }
         }
         (None, None) => {}
+    }
+}
+
+/// What autoscalers read and write moves to another field: an object that holds something in the one and nothing in the
+/// other, or something else, scales otherwise than before.
+fn scaled_elsewhere(
+    upgrade: &Upgrade<'_>,
+    version: &str,
+    key: &str,
+    [was, is]: [Option<&Value>; 2],
+) -> (Proof, Option<Value>) {
+    let path = |path: Option<&Value>| -> Option<Vec<String>> {
+        let path = path?.as_str()?.strip_prefix('.')?;
+        // The server takes names and dots only.
+        path.split('.').map(|name| (!name.is_empty() && !name.contains('[')).then(|| name.to_owned())).collect()
+    };
+    let (Some(before), Some(old)) = (path(was), upgrade.old_resource(version)) else {
+        return (Proof::unknown(key), None);
+    };
+    let after = path(is).unwrap_or_default();
+    let [before, after]: [Vec<&str>; 2] = [&before, &after].map(|path| path.iter().map(String::as_str).collect());
+    let held = |object: &Value, path: &[&str]| {
+        let start = Some(object).filter(|_| !path.is_empty());
+        path.iter().fold(start, |value, name| value?.get(name)).cloned()
+    };
+    match object_with(&old, &before, Some(&after).filter(|path| !path.is_empty()).map(Vec::as_slice)) {
+        Ok(None) => (Proof::Safe(Safety::NoObject), None),
+        Ok(Some(object)) => {
+            // Status is not written with the object, and rules may tie the fields together.
+            let is_accepted =
+                key != "specReplicasPath" || pipeline::create(&old, upgrade.server, &object).accepted() == Some(true);
+            if is_accepted && held(&object, &before) != held(&object, &after) {
+                (Proof::breaking(Effect::Altered, Some(Blocked::Read)), Some(object))
+            } else {
+                (Proof::unknown(key), None)
+            }
+        }
+        Err(keyword) => (Proof::unknown(&keyword), None),
     }
 }
 

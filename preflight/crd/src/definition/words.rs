@@ -126,9 +126,21 @@ impl DefinitionChange {
             "statusSubresource" => format!("status subresource added: {}", self.status_added()),
             "scaleSubresource" => match keys {
                 [_, _, key] if self.old.is_none() => format!("{key} {} of subresource scale added", quoted(new)),
-                [_, _, key] => {
-                    format!("unable to determine if scaling still works: {key} of the scale subresource changed")
-                }
+                [_, _, key] => match &self.proof {
+                    Proof::Breaking { .. } if self.new.is_none() => {
+                        format!("{key} {} of the scale subresource removed", quoted(old))
+                    }
+                    Proof::Breaking { .. } => format!(
+                        "{key} of the scale subresource moved from {} to {}: autoscalers and kubectl scale no longer see \
+                         the old field",
+                        quoted(old),
+                        quoted(new)
+                    ),
+                    Proof::Safe(_) => format!("{key} of the scale subresource changed; no object has the old field"),
+                    Proof::Unknown { .. } => {
+                        format!("unable to determine if scaling still works: {key} of the scale subresource changed")
+                    }
+                },
                 _ if self.old.is_none() => "subresource scale added".to_owned(),
                 _ => "scale subresource removed".to_owned(),
             },

@@ -8,6 +8,7 @@ mod base64;
 mod check;
 mod claims;
 mod compute;
+mod decimal;
 mod distinct;
 mod error;
 mod evaluate;
@@ -181,7 +182,33 @@ impl Program {
     /// nothing about stored objects; neither do rules that the server may abort.
     #[must_use]
     pub fn claim(&self, below: &[String]) -> Option<Claim> {
-        if self.uses_old_self() || self.root.has_macro("sortBy") { None } else { claims::claim(&self.root, below) }
+        if self.uses_old_self() || self.root.has_macro("sortBy") {
+            None
+        } else {
+            claims::claim(&self.root, below, claims::Write::Any)
+        }
+    }
+
+    /// The same of a written object: on creation and, if the rule has an `optionalOldSelf`, on an update. `None` for
+    /// other transition rules, which claim nothing on creation.
+    #[must_use]
+    pub fn claims_of_writes(&self, below: &[String]) -> Option<Vec<Claim>> {
+        if !self.uses_old_self() {
+            return self.claim(below).map(|claim| vec![claim]);
+        }
+        if !self.optional_old_self || self.root.has_macro("sortBy") {
+            return None;
+        }
+        [claims::Write::Creation, claims::Write::Update]
+            .map(|write| claims::claim(&self.root, below, write))
+            .into_iter()
+            .collect()
+    }
+
+    /// Whether it is evaluated when an object is created.
+    #[must_use]
+    pub fn applies_on_creation(&self) -> bool {
+        self.optional_old_self || !self.uses_old_self()
     }
 
     /// What the rule says of the items of a list, if it only says that they differ.

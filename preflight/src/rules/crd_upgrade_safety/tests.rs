@@ -384,7 +384,7 @@ fn what_a_version_offers_stays() {
     let version = |edit: fn(&mut Value)| after(move |crd| edit(&mut crd["spec"]["versions"][0]));
     insta::assert_snapshot!(version(|v1| v1["subresources"] = json!({"status": {}})), @"scaleSubresource Breaking Error: scale subresource removed");
     insta::assert_snapshot!(version(|v1| v1["subresources"]["status"] = Value::Null), @"statusSubresource Breaking Error: status subresource removed");
-    insta::assert_snapshot!(version(|v1| v1["subresources"]["scale"]["specReplicasPath"] = json!(".spec.n")), @"scaleSubresource Unknown Error: unable to determine if scaling still works: specReplicasPath of the scale subresource changed");
+    insta::assert_snapshot!(version(|v1| v1["subresources"]["scale"]["specReplicasPath"] = json!(".spec.n")), @r#"scaleSubresource Breaking Error: specReplicasPath of the scale subresource moved from ".spec.size" to ".spec.n": autoscalers and kubectl scale no longer see the old field"#);
     insta::assert_snapshot!(version(|v1| v1["subresources"]["scale"]["labelSelectorPath"] = json!(".status.s")), @"");
     insta::assert_snapshot!(version(|v1| v1["selectableFields"] = json!([])), @r#"selectableFields Breaking Error: field ".spec.size" can no longer be used in field selectors"#);
     insta::assert_snapshot!(version(|v1| v1["additionalPrinterColumns"] = json!([])), @r#"additionalPrinterColumns Change Info: printer columns removed: "Size""#);

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value as Json, json};
 
+use super::decimal;
 use super::names::{escape, unescape};
 use super::syntax::{Expression, Node};
 use super::time::duration;
@@ -66,6 +67,10 @@ pub enum Claim {
     Contains(Term, Json),
     /// A boolean term is true.
     True(Term),
+    /// The first if the term is a string, the second otherwise.
+    OfString(Term, Box<[Claim; 2]>),
+    /// An error whatever the object is.
+    Error,
 }
 
 /// A value that a rule refers to.
@@ -168,9 +173,20 @@ impl Order {
 }
 
 /// The claim of the rule at the end of `below` about the value at its start; `None` if rules cannot name the path.
-pub(super) fn claim(node: &Node, below: &[String]) -> Option<Claim> {
+pub(super) fn claim(node: &Node, below: &[String], write: Write) -> Option<Claim> {
     let this = below_text("self", below)?;
-    Some(Reader { root: "self", below, this: &this, bound: &[] }.claim(node))
+    Some(Reader { root: "self", below, this: &this, bound: &[], write }.claim(node))
+}
+
+/// The write for which a rule is read; it decides what an optional `oldSelf` holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    /// Any: the rule does not ask.
+    Any,
+    /// There is no old value.
+    Creation,
+    /// There is one.
+    Update,
 }
 
 /// The path in the syntax of a rule.
@@ -188,10 +204,14 @@ struct Reader<'r> {
     this: &'r str,
     /// Variables of enclosing macros, outermost first; the last is `root`, if there are any.
     bound: &'r [&'r str],
+    write: Write,
 }
 
 impl Reader<'_> {
     fn claim(&self, node: &Node) -> Claim {
+        if self.write == Write::Creation && takes_old_value(node) {
+            return Claim::Error;
+        }
         let all = |nodes: &[Node]| nodes.iter().map(|node| self.claim(node)).collect();
         match &node.expression {
             Expression::Bool(value) => Claim::Constant(*value),
@@ -235,7 +255,7 @@ impl Reader<'_> {
 
     fn of_item(&self, variable: &str, body: &Node) -> Claim {
         let bound: Vec<&str> = self.bound.iter().copied().chain([variable]).collect();
-        Reader { root: variable, below: &[], this: self.this, bound: &bound }.claim(body)
+        Reader { root: variable, below: &[], this: self.this, bound: &bound, write: self.write }.claim(body)
     }
 
     fn contained(&self, node: &Node, left: &Node, right: &Node) -> Claim {
@@ -299,7 +319,23 @@ impl Reader<'_> {
             let there = Claim::Compared(self.field(&path), order, literal);
             return Claim::If(Box::new([presence(&path), there, Claim::Constant(otherwise)]));
         }
-        Claim::Compared(self.term(node), order, literal)
+        let compared = Claim::Compared(self.term(node), order, literal.clone());
+        match (converted(node), literal.as_i64()) {
+            (Some(text), Some(number)) => {
+                Claim::OfString(self.term(text), Box::new([self.of_decimal(text, order, number), compared]))
+            }
+            _ => compared,
+        }
+    }
+
+    /// The claim that the number in a text compares like this. A text without one is an error.
+    fn of_decimal(&self, text: &Node, order: Order, number: i64) -> Claim {
+        let matches = |order| match decimal::pattern(order, number) {
+            Some(pattern) => Claim::Matches(self.term(text), Box::new(Schema::of(&json!({"pattern": pattern})))),
+            None => Claim::Constant(false),
+        };
+        let otherwise = Claim::If(Box::new([matches(order.opposite()), Claim::Constant(false), Claim::Error]));
+        Claim::If(Box::new([matches(order), Claim::Constant(true), otherwise]))
     }
 
     fn called(&self, function: &str, target: Option<&Node>, arguments: &[Node]) -> Option<Claim> {
@@ -321,6 +357,9 @@ impl Reader<'_> {
             ("startsWith", [start]) => format!("^{}", quoted(&text(start)?)?),
             ("endsWith", [end]) => format!("{}$", quoted(&text(end)?)?),
             ("contains", [part]) => quoted(&text(part)?)?.into_owned(),
+            ("hasValue", []) if is_old_self(target) => {
+                return (self.write != Write::Any).then_some(Claim::Constant(self.write == Write::Update));
+            }
             ("hasValue", []) => return self.optional_path(target).map(|path| presence(&path)),
             ("orValue", [otherwise]) => {
                 let Expression::Bool(otherwise) = otherwise.expression else { return None };
@@ -482,6 +521,35 @@ fn measured(node: &Node) -> Option<&Node> {
             }
         }
         _ => None,
+    }
+}
+
+/// The operand of `int()`.
+fn converted(node: &Node) -> Option<&Node> {
+    match &node.expression {
+        Expression::Call { function, target: None, arguments } if function == "int" => match arguments.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_old_self(node: &Node) -> bool {
+    matches!(&node.expression, Expression::Name(name) if name == "oldSelf")
+}
+
+/// Whether a comparison, or a call, takes the value of an optional `oldSelf`, which fails without one.
+fn takes_old_value(node: &Node) -> bool {
+    let strict = |node: &Node| takes_old_value(node);
+    match &node.expression {
+        Expression::Call { function, target: Some(target), .. } if function == "value" && is_old_self(target) => true,
+        Expression::Call { target, arguments, .. } => {
+            target.as_deref().is_some_and(strict) || arguments.iter().any(strict)
+        }
+        Expression::Binary { left, right, .. } => strict(left) || strict(right),
+        Expression::Select { operand, .. } => strict(operand),
+        _ => false,
     }
 }
 

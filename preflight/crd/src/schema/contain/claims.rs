@@ -113,6 +113,17 @@ impl<'s> Scene<'s> {
                 self.tallied(range, body, (*order, *count), text, asked)
             }
             (Claim::Contains(term, literal), _) => self.contains(term, literal, asked),
+            (Claim::OfString(term, ways), _) => {
+                let is_text = self.field(term).and_then(plain_type) == Some(Type::String);
+                self.logic(&ways[usize::from(!is_text)], asked)
+            }
+            (Claim::Error, _) => {
+                if asked.or_error() {
+                    Logic::anything()
+                } else {
+                    Logic::nothing()
+                }
+            }
         }
     }
 

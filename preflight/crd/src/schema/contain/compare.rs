@@ -12,7 +12,7 @@ use super::outcome::Outcome;
 use super::solve::Solver;
 use super::types::Types;
 use super::walk::{self, Question};
-use crate::schema::model::Schema;
+use crate::schema::model::{Limit, Schema};
 use crate::schema::pipeline::{self, Resource, Server};
 
 /// Compares two versions of a definition. Equal schemas have no differences. The differences are in the order of the
@@ -96,25 +96,44 @@ pub fn harmed_value(old: &Schema, new: Option<&Schema>) -> Option<Value> {
     })
 }
 
-/// An object of the resource whose top-level field holds data, rather than just being present; `None` if there is none.
+/// An object of the resource with data at a path, rather than just a field; `None` if there is none. Without a value at
+/// `and_none_at`, if that leaves any.
 ///
 /// # Errors
 /// The keyword that prevents an answer.
-pub fn object_with(resource: &Resource<'_>, field: &str) -> Result<Option<Value>, String> {
+pub fn object_with(
+    resource: &Resource<'_>,
+    path: &[&str],
+    and_none_at: Option<&[&str]>,
+) -> Result<Option<Value>, String> {
     let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
     let schema = opened.as_ref().unwrap_or(resource.schema);
     let envelope = envelope(resource);
     let holds = Formula::Any(vec![
+        // A telling number, which is none that an absent field counts as.
+        Formula::IsAbove(Limit { value: 0.0, exclusive: true }),
         Formula::HasAtLeast(1),
         Formula::HasItem(Box::new(Formula::anything())),
         Formula::Types(Types::SCALAR),
     ]);
-    let outcome = Solver::default().search(vec![
-        Formula::Satisfies(schema, Role::Stored(Level::Root)),
-        Formula::Satisfies(&envelope, Role::Branch(None)),
-        Formula::has(field, holds),
-    ]);
-    match outcome {
+    let holds = path.iter().rev().fold(holds, |inner, name| Formula::has(name, inner));
+    let search = |more: Formula<'_>| {
+        Solver::default().search(vec![
+            Formula::Satisfies(schema, Role::Stored(Level::Root)),
+            Formula::Satisfies(&envelope, Role::Branch(None)),
+            holds.clone(),
+            more,
+        ])
+    };
+    if let Some((name, parents)) = and_none_at.and_then(<[&str]>::split_last) {
+        let lacks = parents.iter().rev().fold(Formula::lacks(name), |inner, name| {
+            Formula::Any(vec![Formula::lacks(name), Formula::has(name, inner)])
+        });
+        if let Outcome::Found(object) = search(lacks) {
+            return Ok(Some(object));
+        }
+    }
+    match search(Formula::anything()) {
         Outcome::Found(object) => Ok(Some(object)),
         Outcome::Empty => Ok(None),
         Outcome::Unknown(keyword) => Err(keyword),

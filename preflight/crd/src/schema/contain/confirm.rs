@@ -44,6 +44,8 @@ pub struct Damage {
     pub message: String,
     /// The CEL rule that it breaks, if it breaks one.
     pub rule: Option<String>,
+    /// How much else the new definition rejects or drops in the object.
+    pub others: usize,
 }
 
 /// The pipeline's verdict on a candidate witness.
@@ -86,7 +88,7 @@ pub(super) fn confirm(
     old: &Resource<'_>,
     new: &Resource<'_>,
     server: Server,
-    path: &[SchemaStep],
+    (path, keyword): (&[SchemaStep], &str),
     object: &Value,
     values: &Cell<u64>,
 ) -> Confirmed {
@@ -110,8 +112,9 @@ pub(super) fn confirm(
     for sent in std::iter::once(stored).chain(sent_again) {
         let after = pipeline::create(new, server, &in_version(sent, new));
         spend(values, &after);
-        if let Some(damage) = damage(&after, path) {
-            return Confirmed::Damaged(damage);
+        let noted = after.errors.len() + after.pruned.len() + after.dropped_nulls.len();
+        if let Some(damage) = damage(&after, path, keyword) {
+            return Confirmed::Damaged(Damage { others: noted.saturating_sub(1), ..damage });
         }
         // Rules are evaluated only if there are no other errors; otherwise they are undecided.
         if let Some(place) = altered(old.schema, stored, &after.object, Path::new(), path) {
@@ -122,6 +125,7 @@ pub(super) fn confirm(
                 keyword: String::new(),
                 message,
                 rule: None,
+                others: noted,
             });
         }
         if let Some(damage) = unapplied(old, new, stored, &after, path) {
@@ -150,6 +154,7 @@ fn unapplied(
         keyword: error.keyword.to_owned(),
         message: error.message,
         rule: error.rule,
+        others: 0,
     })
 }
 
@@ -223,15 +228,17 @@ fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
     object
 }
 
-/// The damage at the place of the difference or below.
-fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
-    if let Some(error) = after.errors.iter().find(|error| reaches(path, &error.path)) {
+/// The damage at the place of the difference or below, preferably that of the keyword that changed.
+fn damage(after: &Admission, path: &[SchemaStep], keyword: &str) -> Option<Damage> {
+    let errors = || after.errors.iter().filter(|error| reaches(path, &error.path));
+    if let Some(error) = errors().find(|error| error.keyword == keyword).or_else(|| errors().next()) {
         return Some(Damage {
             effect: Effect::Rejected,
             path: error.path.clone(),
             keyword: error.keyword.to_owned(),
             message: error.message.clone(),
             rule: error.rule.clone(),
+            others: 0,
         });
     }
     let lost = |places: &[Path]| places.iter().find(|place| reaches(path, place)).cloned();
@@ -241,7 +248,7 @@ fn damage(after: &Admission, path: &[SchemaStep]) -> Option<Damage> {
         (None, None) => return None,
     };
     let message = format!("{} {message}", shown(&place));
-    Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message, rule: None })
+    Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message, rule: None, others: 0 })
 }
 
 /// Whether a place in an object is at a schema node or below it.

@@ -26,13 +26,25 @@ impl<'s> Judge<'s> {
     /// An old object that a new rule rejects. An empty outcome proves that there is none; a found object is a guess, as
     /// the formula does not capture everything in a rule. `None` if nothing can be said.
     pub(super) fn refused(&mut self, suspect: &Suspect<'s>, rule: &CelRule) -> Option<Outcome> {
+        let writes = Program::shared(rule).ok()?.claims_of_writes(&[])?.len();
+        let outcomes = (0..writes).map(|write| self.refused_by(suspect, rule, write)).collect::<Option<Vec<_>>>()?;
+        // A rule with an `optionalOldSelf` is another one on an update: an object cannot show what that refuses.
+        outcomes
+            .iter()
+            .position(|outcome| *outcome != Outcome::Empty)
+            .map_or(Some(Outcome::Empty), |first| (first == 0).then(|| outcomes[0].clone()))
+    }
+
+    /// The same for the rule as it applies to one of the ways to write.
+    fn refused_by(&mut self, suspect: &Suspect<'s>, rule: &CelRule, write: usize) -> Option<Outcome> {
         let steps = &suspect.steps;
-        let outcome = self.refused_at(steps, |below| Program::shared(rule).ok()?.claim(below));
+        let claimed = |below: &[String]| Some(Program::shared(rule).ok()?.claims_of_writes(below)?.swap_remove(write));
+        let outcome = self.refused_at(steps, claimed);
         // A rule on items is also a rule on their list.
         match steps.iter().rposition(|step| !matches!(step, Step::Field(_))) {
             Some(item) if matches!(steps[item], Step::Item) && outcome != Some(Outcome::Empty) => {
                 let inner = names(&steps[item + 1..]);
-                let of_list = self.refused_at(&steps[..item], |below| of_each(below, rule, &inner));
+                let of_list = self.refused_at(&steps[..item], |below| of_each(below, rule, &inner, claimed(&inner)?));
                 if of_list == Some(Outcome::Empty) { of_list } else { outcome }
             }
             _ => outcome,
@@ -136,8 +148,7 @@ fn claims_of(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> {
 }
 
 /// The claim that a rule on list items, or on a field in them, makes about the list.
-fn of_each(list: &[String], rule: &CelRule, inner: &[String]) -> Option<Claim> {
-    let claim = Program::shared(rule).ok()?.claim(inner)?;
+fn of_each(list: &[String], rule: &CelRule, inner: &[String], claim: Claim) -> Option<Claim> {
     // A rule applies only to a present value.
     let absent = (1..=inner.len()).map(|length| Claim::Not(Box::new(Claim::Present(inner[..length].to_vec()))));
     let body = Claim::Any(absent.chain([claim]).collect());
@@ -161,7 +172,10 @@ fn claims_on_the_way(node: &Schema, path: &[String]) -> Vec<(FieldPath, Claim)> 
     while let Some((node, path)) = open.pop() {
         found.extend(claims_of(node, &path));
         let items = node.items.iter().flat_map(|items| &items.rules);
-        found.extend(items.filter_map(|rule| Some((path.clone(), of_each(&path, rule, &[])?))));
+        found.extend(items.filter_map(|rule| {
+            let claim = Program::shared(rule).ok()?.claim(&[])?;
+            Some((path.clone(), of_each(&path, rule, &[], claim)?))
+        }));
         open.extend(
             node.properties
                 .iter()

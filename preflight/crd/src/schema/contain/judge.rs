@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use super::confirm::{Confirmed, confirm};
+use super::confirm::{Confirmed, Damage, confirm};
 use super::defaults;
 use super::difference::{Difference, SchemaProof};
 use super::formula::{Formula, Level, Role};
@@ -13,7 +13,7 @@ use super::minimise::breaking;
 use super::outcome::Outcome;
 use super::solve::Solver;
 use super::step::{SchemaStep, Step, lifted, node_at, schema_step};
-use super::walk::{Question, Suspect};
+use super::walk::{BUILT_IN, Question, Suspect};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Path, Resource, Server};
 
@@ -33,7 +33,7 @@ pub(super) struct Judge<'s> {
 
 impl<'s> Judge<'s> {
     pub(super) fn judge(&mut self, suspect: Suspect<'s>) -> Difference {
-        let proof = match &suspect.question {
+        let mut proof = match &suspect.question {
             Question::Harmless => SchemaProof::Safe,
             Question::Undecidable => SchemaProof::unknown(suspect.keyword),
             Question::Exists(formula) => self.exists(&suspect, &suspect.steps, formula),
@@ -48,6 +48,12 @@ impl<'s> Judge<'s> {
             Question::Merged(unique) => self.judge_merged(&suspect, unique),
             Question::Rules => self.judge_rules(&suspect),
         };
+        if let SchemaProof::Breaking { damage, .. } = &proof
+            && damage.others > 0
+            && let Some(better) = self.only_this(&suspect, damage)
+        {
+            proof = better;
+        }
         Difference {
             path: suspect.steps.iter().map(schema_step).collect(),
             keyword: suspect.keyword,
@@ -89,6 +95,35 @@ impl<'s> Judge<'s> {
         }
     }
 
+    /// A witness that less else is wrong with: what is beside the difference satisfies the new schema too.
+    fn only_this(&mut self, suspect: &Suspect<'s>, damage: &Damage) -> Option<SchemaProof> {
+        let Question::Exists(formula) = &suspect.question else { return None };
+        let missing =
+            suspect.new.as_ref().filter(|_| suspect.keyword == "required").and_then(|names| names[0].as_str());
+        let node = node_at(self.after, &suspect.steps);
+        let end = node.map_or_else(Formula::anything, |node| sound_fields(node, missing));
+        let around = suspect.steps.iter().enumerate().rev().fold(
+            Formula::All(vec![formula.clone(), end]),
+            |inner, (length, step)| {
+                let name = if let Step::Field(name) = step { Some(*name) } else { None };
+                let beside = node_at(self.after, &suspect.steps[..length]);
+                let beside = beside.map_or_else(Formula::anything, |node| sound_fields(node, name));
+                Formula::All(vec![step.around(inner), beside])
+            },
+        );
+        let Outcome::Found(object) = self.search(around) else { return None };
+        let look = self.opinion(suspect);
+        match look(&object) {
+            Confirmed::Damaged(found)
+                if found.others < damage.others
+                    && [damage.keyword.as_str(), suspect.keyword].contains(&found.keyword.as_str()) =>
+            {
+                Some(breaking(object, found, &look))
+            }
+            _ => None,
+        }
+    }
+
     /// Searches for an old object that satisfies the formula.
     pub(super) fn search<'f>(&mut self, formula: Formula<'f>) -> Outcome
     where
@@ -105,8 +140,9 @@ impl<'s> Judge<'s> {
     pub(super) fn opinion(&self, suspect: &Suspect<'s>) -> impl Fn(&Value) -> Confirmed + use<'s> {
         let Self { old, new, server, rules, values, .. } = *self;
         let path: Vec<SchemaStep> = suspect.steps.iter().map(schema_step).collect();
+        let keyword = suspect.keyword;
         move |object| {
-            let confirmed = confirm(old, new, server, &path, object, values);
+            let confirmed = confirm(old, new, server, (&path, keyword), object, values);
             values.set(values.get().saturating_sub(rules));
             confirmed
         }
@@ -156,6 +192,22 @@ impl<'s> Judge<'s> {
             other => disagreed(suspect, &other),
         }
     }
+}
+
+/// The fields of an object, except one, satisfy the schema, and those that it requires are there.
+fn sound_fields<'s>(node: &'s Schema, except: Option<&str>) -> Formula<'s> {
+    // The server checks what every resource has by itself.
+    let is_asked = |name: &str| except != Some(name) && !BUILT_IN.contains(&name);
+    let others = node.properties.iter().filter(|(name, _)| is_asked(name));
+    let sound = others.map(|(name, field)| {
+        let there = Formula::has(name, Formula::Satisfies(field, Role::Stored(Level::Field)));
+        if node.required.contains(name) && field.default.is_none() {
+            there
+        } else {
+            Formula::Any(vec![Formula::lacks(name), there])
+        }
+    });
+    Formula::All(sound.collect())
 }
 
 fn disagreed(suspect: &Suspect<'_>, confirmed: &Confirmed) -> SchemaProof {

@@ -109,7 +109,8 @@ impl<'s> Judge<'s> {
         let left = pipeline::apply::left_behind(&first, &second);
         let message = format!("{} when {second} is applied, as {left} stays: {}", error.keyword, error.message);
         let keyword = error.keyword.to_owned();
-        let damage = Damage { effect: Effect::Rejected, path: error.path, keyword, message, rule: error.rule };
+        let damage =
+            Damage { effect: Effect::Rejected, path: error.path, keyword, message, rule: error.rule, others: 0 };
         Applied::Rejected(SchemaProof::Breaking { witness: object, damage })
     }
 }

@@ -28,7 +28,9 @@ fn minimise(mut object: Value, mut damage: Damage, look: &impl Fn(&Value) -> Con
         tried.set(tried.get() + 1);
         match look(candidate) {
             Confirmed::Damaged(found) => {
-                (found.effect == damage.effect && found.keyword == damage.keyword).then_some(found)
+                let is_same = found.effect == damage.effect && found.keyword == damage.keyword;
+                // What else is wrong with the object would only distract.
+                (is_same && found.others <= damage.others).then_some(found)
             }
             _ => None,
         }

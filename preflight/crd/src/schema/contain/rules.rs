@@ -68,7 +68,7 @@ impl<'s> Judge<'s> {
             return SchemaProof::Safe;
         }
         let programs: Vec<Program> = open.iter().filter_map(|rule| Program::of(rule).ok()).collect();
-        let unconditional: Vec<Program> = programs.iter().filter(|rule| !rule.uses_old_self()).cloned().collect();
+        let unconditional: Vec<Program> = programs.iter().filter(|rule| rule.applies_on_creation()).cloned().collect();
         let mut undecided = None;
         let mut worth = REPAIRED;
         for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {

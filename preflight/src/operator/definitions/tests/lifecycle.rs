@@ -139,8 +139,8 @@ fn what_a_version_offers_is_told() {
     );
     edited(
         |new| version(new, &|version| version["subresources"]["scale"]["specReplicasPath"] = json!(".spec.replicas")),
-        &["warning SubresourceChanged . unknown"],
-        &["warning SubresourceChanged . unknown"],
+        &["breaking SubresourceChanged . breaking"],
+        &["warning SubresourceChanged . safe"],
     );
     edited(
         |new| version(new, &|version| drop(version.remove("selectableFields"))),

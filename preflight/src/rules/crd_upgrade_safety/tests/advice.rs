@@ -36,18 +36,31 @@ fn an_embedded_resource_with_other_metadata_makes_its_kind_unreadable() {
 }
 
 #[test]
-fn what_else_is_wrong_with_an_object_counts_for_what_it_blocks() {
+fn a_change_tells_what_it_blocks_whatever_else_changes() {
     let of = |maximum: Value, required: Value| {
         json!({"type": "object", "required": required, "properties": {
             "a": {"type": "integer", "maximum": maximum}, "b": {"type": "string"}}})
     };
-    let blocks = |old: Value, new: Value| {
-        let report = of_spec(old, new);
-        let found = report.findings.iter().find(|it| it.check == "maximum").expect("a finding").clone();
+    let alone = of_spec(of(json!(9), json!([])), of(json!(5), json!([])));
+    let both = of_spec(of(json!(9), json!([])), of(json!(5), json!(["b"])));
+    let blocks = |report: &RunReport, check: &str| {
+        let found = report.findings.iter().find(|it| it.check == check).expect("a finding").clone();
         found.blocks.unwrap_or_default()
     };
-    assert_eq!(blocks(of(json!(9), json!([])), of(json!(5), json!([]))), "create, edit of the field");
-    assert_eq!(blocks(of(json!(9), json!([])), of(json!(5), json!(["b"]))), "create, any edit of the parent");
+    assert_eq!(blocks(&alone, "maximum"), "create, edit of the field");
+    assert_eq!(blocks(&both, "maximum"), "create, edit of the field");
+    assert_eq!(blocks(&both, "required"), "create, any edit of the parent");
+}
+
+#[test]
+fn a_rule_for_new_objects_alone_blocks_no_edit() {
+    let of = |rules: Value| json!({"type": "object", "properties": {"a": {"type": "string", "x-kubernetes-validations": rules}}});
+    let blocks = |rule: Value| {
+        let report = of_spec(of(json!([])), of(json!([rule])));
+        report.findings.first().expect("a finding").blocks.clone().unwrap_or_default()
+    };
+    assert_eq!(blocks(json!({"rule": "oldSelf.hasValue() || self == 'x'", "optionalOldSelf": true})), "create");
+    assert_eq!(blocks(json!({"rule": "self == 'x'"})), "create, any edit of the parent");
 }
 
 fn remedy(report: &RunReport, check: &str) -> String {

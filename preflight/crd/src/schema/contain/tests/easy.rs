@@ -177,3 +177,48 @@ fn counts_are_tried_up_to_ten_thousand() {
     assert_eq!(proofs(&map(None), &map(Some(10_000))), ["breaking"]);
     assert_eq!(proofs(&map(Some(5_000)), &map(Some(4_000))), ["breaking"]);
 }
+
+#[test]
+fn a_number_in_a_text_is_read() {
+    let spec = |pattern: &str| json!({"required": ["n"], "properties": {"n": {"type": "string", "maxLength": 30, "pattern": pattern}}});
+    let digits = spec("^[0-9]{1,4}$");
+    for rule in ["int(self.n) >= 0", "int(self.n) < 10000", "int(self.n) != 10000", "!(int(self.n) == -1)"] {
+        assert_eq!(added(&digits, &[], rule), "safe", "{rule}");
+    }
+    for rule in ["int(self.n) > 0", "int(self.n) < 9999", "int(self.n) != 80", "int(self.n) == 80"] {
+        assert_eq!(added(&digits, &[], rule), "breaking", "{rule}");
+    }
+    assert_eq!(added(&digits, &["int(self.n) <= 100"], "int(self.n) < 200"), "safe");
+    assert_eq!(added(&digits, &["int(self.n) <= 300"], "int(self.n) < 200"), "breaking");
+    assert_eq!(added(&spec("^[1-9][0-9]{0,2}$"), &[], "int(self.n) > 0"), "safe");
+    for pattern in ["^[0-9]*$", "^[0-9]{1,20}$", "^[0-9 ]+$", "[0-9]"] {
+        assert_ne!(added(&spec(pattern), &[], "int(self.n) >= 0"), "safe", "{pattern}: some texts are no numbers");
+    }
+    let integer = json!({"required": ["n"], "properties": {"n": {"type": "integer"}}});
+    assert_eq!(added(&integer, &["int(self.n) > 3"], "int(self.n) > 2"), "safe");
+    assert_eq!(added(&integer, &[], "int(self.n) > 2"), "breaking");
+}
+
+#[test]
+fn a_rule_with_an_optional_old_value_is_judged_on_creation_too() {
+    let judged = |old: &Value, rule: &str| {
+        let with = |rules: Value| {
+            let mut spec = old.clone();
+            spec["type"] = "object".into();
+            spec["x-kubernetes-validations"] = rules;
+            json!({"type": "object", "properties": {"spec": spec}})
+        };
+        proofs(&with(json!([])), &with(json!([{"rule": rule, "optionalOldSelf": true}])))[0]
+    };
+    let spec = json!({"required": ["n"], "properties": {"n": {"type": "integer", "maximum": 9}}});
+    for rule in ["oldSelf.hasValue() || self.n < 10", "self.n < 10 || self == oldSelf.value()"] {
+        assert_eq!(judged(&spec, rule), "safe", "{rule}");
+    }
+    for rule in ["oldSelf.hasValue() || self.n < 5", "oldSelf.hasValue() && self.n < 10", "self.n == oldSelf.value().n"]
+    {
+        assert_eq!(judged(&spec, rule), "breaking", "{rule}");
+    }
+    for rule in ["!oldSelf.hasValue() || self.n >= oldSelf.value().n", "!oldSelf.hasValue() || self.n < 5"] {
+        assert_eq!(judged(&spec, rule), "unknown", "{rule}: only an update can be refused");
+    }
+}

@@ -117,3 +117,32 @@ fn rules_leave_enough_of_the_budget_for_the_proofs() {
     assert_eq!(last.keyword, "maximum", "the order is that of the schema");
     assert!(matches!(last.proof, SchemaProof::Breaking { .. }), "{last:?}");
 }
+
+#[test]
+fn a_witness_obeys_the_rest_of_a_release() {
+    let old = json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "required": ["mode", "ports"],
+        "properties": {
+            "mode": {"type": "string"},
+            "ports": {"type": "array", "items": {"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"}, "number": {"type": "integer"}, "protocol": {"type": "string"},
+            }}},
+            "class": {"type": "string"},
+        },
+    }}});
+    let mut new = old.clone();
+    let spec = &mut new["properties"]["spec"];
+    spec["required"] = json!(["mode", "ports", "class"]);
+    spec["properties"]["mode"]["enum"] = json!(["fast", "safe"]);
+    spec["properties"]["ports"]["minItems"] = 1.into();
+    let item = &mut spec["properties"]["ports"]["items"];
+    item["required"] = json!(["name", "protocol"]);
+    item["properties"]["number"]["maximum"] = 65_535.into();
+    let found = differences(&old, &new);
+    assert_eq!(found.len(), 5);
+    for difference in found {
+        let SchemaProof::Breaking { witness, damage } = &difference.proof else { panic!("{difference:?}") };
+        assert_eq!(damage.others, 0, "{} {:?}: {witness}", difference.keyword, difference.path);
+    }
+}
