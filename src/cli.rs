@@ -6,6 +6,7 @@ pub mod check;
 pub mod completion;
 pub mod delete;
 pub mod diff;
+pub mod filters;
 pub mod help;
 pub mod inspect;
 pub mod kapp;

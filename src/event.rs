@@ -106,6 +106,8 @@ words! {
         LockWaiting = "lock-waiting",
         /// There is no app of this name.
         NoApp = "no-app",
+        /// Only a part of the app is deleted.
+        PartlyDeleted = "partly-deleted",
         /// A credential plugin is about to run.
         CredentialPlugin = "credential-plugin",
         /// The cause of an object not being ready cannot be determined.

@@ -14,6 +14,7 @@ pub mod conflicts;
 pub mod desired;
 pub mod diff;
 pub mod digest;
+pub mod filter;
 pub mod graph;
 pub mod guard;
 pub mod live;
@@ -21,6 +22,7 @@ mod missing;
 mod misspelt;
 mod operators;
 pub mod ordering;
+pub mod part;
 pub mod providers;
 pub mod quota;
 pub mod refusal;
@@ -117,7 +119,7 @@ impl Planned {
 /// Objects of the app that the plan does not cover.
 #[derive(Clone, Debug, Default)]
 pub struct Retained {
-    /// Live objects that are not pruned: by `--patch`, or because an annotation protects them.
+    /// Live objects that are not pruned: by `--patch` or a filter, or because an annotation protects them.
     pub objects: Vec<Arc<serde_json::Value>>,
     /// Group and kind of objects that could not be listed; their versions are unknown too.
     pub unreadable: Vec<(String, String)>,
@@ -170,6 +172,9 @@ pub enum PlanError {
     /// The cluster returned an error.
     #[error("{0}")]
     Cluster(#[from] ClusterError),
+    /// The filters select nothing of the input.
+    #[error("the filters select none of the input's objects")]
+    NothingSelected,
     /// Objects belong to other apps.
     #[error("{}", .0.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; "))]
     Ownership(Vec<InputError>, Vec<Owned>),

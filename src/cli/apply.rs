@@ -48,7 +48,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
-        let (input, plan) = input.resolve(plan);
+        let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Apply,
             cluster: global.cluster()?,

@@ -10,6 +10,7 @@ use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 
+use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::app::history;
 use crate::app::lease::LockOptions;
@@ -17,6 +18,7 @@ use crate::apply::engine;
 use crate::cluster::ConnectOptions;
 use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
+use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::report::check::file::ReportSpec;
 use crate::report::check::formats;
@@ -243,8 +245,10 @@ pub struct InputArgs {
 
 impl InputArgs {
     /// Resolves to input and planning options.
-    #[must_use]
-    pub fn resolve(self, plan: PlanArgs) -> (InputOptions, PlanOptions) {
+    ///
+    /// # Errors
+    /// A filter cannot be read.
+    pub fn resolve(self, plan: PlanArgs) -> Result<(InputOptions, PlanOptions), CommandError> {
         let load = LoadOptions {
             allow_empty: self.dangerous_allow_empty_list_of_resources,
             allow_http: self.allow_http,
@@ -256,6 +260,8 @@ impl InputArgs {
             into_namespace: self.into_ns,
             map_namespaces: self.map_ns,
             no_prune: plan.patch,
+            selection: Selection { objects: plan.filters.resolve()?, changes: plan.change_filter.diff_filter },
+            allow_empty: self.dangerous_allow_empty_list_of_resources,
             recheck: plan.recheck,
             update_strategy: UpdateStrategy::of(&plan.apply_default_update_strategy),
             default_label_scoping: plan.default_label_scoping_rules,
@@ -265,7 +271,7 @@ impl InputArgs {
             storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
             storage_backup: plan.storage_backup,
         };
-        (input, plan)
+        Ok((input, plan))
     }
 }
 
@@ -303,6 +309,10 @@ pub struct PlanArgs {
     /// Folder for custom resources as they were before a conversion plan converts them: one file for each
     #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     pub storage_backup: Option<PathBuf>,
+    #[command(flatten)]
+    pub filters: FilterArgs,
+    #[command(flatten)]
+    pub change_filter: ChangeFilterArgs,
 }
 
 /// How changes are shown.
@@ -541,7 +551,7 @@ mod tests {
             write: WriteArgs,
         }
         let Alone { input, plan, write } = clap::Parser::try_parse_from(["apply"]).expect("no flag is needed");
-        let (_, plan) = input.resolve(plan);
+        let (_, plan) = input.resolve(plan).expect("no filter");
         assert_eq!(format!("{plan:?}"), format!("{:?}", PlanOptions::default()));
         assert_eq!(format!("{:?}", write.resolve()), format!("{:?}", WriteOptions::default()));
     }

@@ -49,7 +49,7 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
         }
     };
     screen::complete(global, started, async |run| {
-        let (input, plan) = input.resolve(plan);
+        let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Check,
             app: app.resolve(global)?,

@@ -3,9 +3,11 @@
 use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs};
+use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
+use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;
 use crate::run::options::{Command, RunOptions};
@@ -16,6 +18,7 @@ use crate::run::options::{Command, RunOptions};
 Examples:
   pushback delete -a shop
   pushback delete -a shop --yes --wait=false
+  pushback delete -a shop --filter-kind Job                  the app stays, with the rest
 
 Objects whose delete-strategy is orphan stay. An app that does not exist is no error.
 
@@ -28,6 +31,10 @@ pub struct DeleteArgs {
     #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
     config: Vec<String>,
     #[command(flatten)]
+    filters: FilterArgs,
+    #[command(flatten)]
+    change_filter: ChangeFilterArgs,
+    #[command(flatten)]
     preflight: PreflightArgs,
     #[command(flatten)]
     write: WriteArgs,
@@ -35,7 +42,7 @@ pub struct DeleteArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
-    let DeleteArgs { app, config, preflight, write } = arguments;
+    let DeleteArgs { app, filters, change_filter, config, preflight, write } = arguments;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, DiffStyle::None, is_document, HeldDocument::clone(&document));
@@ -47,7 +54,8 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
-        Delete { options, config, write: write.resolve() }.run(run).await
+        let selection = Selection { objects: filters.resolve()?, changes: change_filter.diff_filter };
+        Delete { options, config, selection, write: write.resolve() }.run(run).await
     })
     .await
 }

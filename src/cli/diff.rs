@@ -45,7 +45,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
         let is_judged = preflight.preflight.is_some();
-        let (input, plan) = input.resolve(plan);
+        let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Diff,
             app: app.resolve(global)?,

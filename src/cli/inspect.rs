@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs};
+use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
 use crate::environment::wall_clock;
 use crate::report::inspect_text;
@@ -16,6 +17,7 @@ use crate::run::inspect::{Inspect, InspectedApp, LabelledApp, LabelledObjects};
 Examples:
   pushback inspect -a shop
   pushback inspect -a shop --tree --status
+  pushback inspect -a shop --filter-kind Deployment,Pod --tree
 
 Exit codes: 0 shown, 1 no such app or wrong input, 13 no cluster.")]
 pub struct InspectArgs {
@@ -27,6 +29,8 @@ pub struct InspectArgs {
     /// Show each object's status
     #[arg(long)]
     status: bool,
+    #[command(flatten)]
+    filters: FilterArgs,
 }
 
 /// Runs the command in kapp's voice.
@@ -34,8 +38,9 @@ pub struct InspectArgs {
 /// # Errors
 /// The cluster's error; no such app.
 pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArgs) -> Result<(), CommandError> {
-    let InspectArgs { app, tree, .. } = arguments;
-    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true };
+    let InspectArgs { app, filters, tree, .. } = arguments;
+    let filter = filters.resolve()?;
+    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true, filter };
     let LabelledApp { target, app, objects } = inspect.labelled(&ProgressNotes(global)).await?;
     target.iter().for_each(|target| reports::target(ui, target));
     let Some(LabelledObjects { own, others }) = objects else {
@@ -51,8 +56,9 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArg
 /// # Errors
 /// The cluster's error; no such app.
 pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<String> {
-    let InspectArgs { app, tree, status } = arguments;
-    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree };
+    let InspectArgs { app, filters, tree, status } = arguments;
+    let filter = filters.resolve()?;
+    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree, filter };
     let InspectedApp { observed, lines, server } = inspect.run(&ProgressNotes(global)).await?;
     Ok(if global.wants_json() {
         inspect_text::json(&observed, &lines)

@@ -2,6 +2,7 @@
 //! finds objects that are gone from the input, and orders all changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pushback_preflight::{Change, ObjectExt, ObjectKey, Operation, Verification};
 use serde_json::Value;
@@ -14,6 +15,7 @@ use super::compare::{Context, OwnershipOverride, compare_missing};
 use super::compared::Compared;
 use super::desired::Desired;
 use super::live::{self, Live};
+use super::part::{Part, Selection};
 use super::providers::Providers;
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
@@ -36,6 +38,10 @@ use crate::storage::carry_over::StorageOptions;
 pub struct Options {
     /// Do not delete objects that are gone from the input.
     pub no_prune: bool,
+    /// The part of the app that the run is about.
+    pub selection: Selection,
+    /// Whether an input of which nothing is selected is no error.
+    pub allow_empty: bool,
     /// Send everything to the server, whatever the record says.
     pub recheck: bool,
     /// Take over objects of other apps.
@@ -93,10 +99,14 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let live = live::read(cluster, kinds, &observed, &desired).await?;
     let (untouched, desired): (Vec<Desired>, Vec<Desired>) =
         desired.into_iter().partition(|wanted| wanted.strategies.noop);
+    let (part, desired) = Part::divide(&options.selection, &live, desired);
+    if desired.is_empty() && !part.rest.is_empty() && !options.allow_empty {
+        return Err(PlanError::NothingSelected);
+    }
     let sources = versioned::with_originals(desired);
-    let mut versions = Versions::find(&sources, &live);
+    let mut versions = Versions::find(&sources, &part.rest, &live);
     let mut desired = versions.apply(&sources, config).map_err(PlanError::Input)?;
-    let forgets = forget(&mut observed, &live, untouched.iter().chain(&desired), is_server);
+    let forgets = forget(&mut observed, &live, untouched.iter().chain(&part.rest).chain(&desired), is_server);
     let ownership_override = ownership_override(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
@@ -127,7 +137,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         desired = renamed;
         compare_missing(context, &live, &desired, &mut compared).await?;
     }
-    let pairs: Vec<(Desired, Compared)> =
+    let mut pairs: Vec<(Desired, Compared)> =
         desired.into_iter().zip(compared).filter_map(|(wanted, compared)| Some((wanted, compared?))).collect();
     check_ownership(cluster, &observed, &live, &pairs).await?;
 
@@ -150,9 +160,10 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, is_server);
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
-    if options.no_prune {
-        retained.objects.extend(prunes.drain(..).filter_map(|planned| planned.change.live));
-    }
+    let is_kept = |planned: &mut Planned| options.no_prune || !part.covers_prune(planned);
+    retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.change.live));
+    let left_out = pairs.extract_if(.., |(wanted, compared)| !part.covers_change(wanted, compared));
+    retained.objects.extend(left_out.filter_map(|(wanted, _)| live.objects.get(&wanted.object.key()).cloned()));
     protect_record_namespace(&observed, &prunes)?;
     if is_server && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &ownership_override).await? {
         let message = format!("whether another record claims what is written is not known: {error}");
@@ -205,26 +216,36 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     })
 }
 
-/// Plans the deletion of the whole app.
+/// Plans the deletion of the whole app, or of the selected part of it.
 ///
 /// # Errors
 /// The cluster does not respond.
 pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
-    let Request { cluster, kinds, config, observed, label_value, .. } = request;
+    let Request { cluster, kinds, config, observed, label_value, options: Options { selection, .. } } = request;
     let live = live::read(cluster, kinds, &observed, &[]).await?;
+    let Unwanted { prunes: mut objects, left_alone } =
+        unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
+    let is_kept =
+        |planned: &mut Planned| planned.change.live.as_deref().is_some_and(|live| !selection.covers_deletion(live));
+    let mut kept: Vec<Arc<Value>> = objects.extract_if(.., is_kept).filter_map(|planned| planned.change.live).collect();
+    // What cannot be listed may be outside of the part.
+    let deletes_app = kept.is_empty() && (selection.is_empty() || live.unreadable.is_empty());
     let unable: Vec<String> = live
         .unreadable
         .iter()
+        .filter(|_| deletes_app)
         .map(|((_, kind), reason)| format!("{kind} could not be listed, so the app cannot be deleted whole: {reason}"))
         .collect();
-    let Unwanted { prunes: objects, left_alone } =
-        unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
+    if !deletes_app {
+        protect_record_namespace(&observed, &objects)?;
+        kept.extend(left_alone.iter().cloned());
+    }
     if cluster.capabilities().server {
         rivals::check(cluster, &observed, &objects, &[], &OwnershipOverride::None).await?;
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
     let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
-    let retained = Retained { objects: Vec::new(), unreadable: live.unreadable.into_keys().collect() };
+    let retained = Retained { objects: kept, unreadable: live.unreadable.into_keys().collect() };
     Ok(Plan {
         observed,
         label_value,
@@ -235,7 +256,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         unable,
         warnings,
         forgets: false,
-        deletes_app: true,
+        deletes_app,
         missing_definitions: Vec::new(),
     })
 }

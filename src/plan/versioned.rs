@@ -30,10 +30,12 @@ pub(super) struct Versions {
 /// One versioned object of the input.
 #[derive(Clone, Debug)]
 struct Versioned {
-    /// Its index among the desired objects.
-    index: usize,
+    /// Its index among the desired objects; `None` if this run leaves it as it is, so that others refer to its newest version.
+    index: Option<usize>,
     /// Its identity in the input.
     key: ObjectKey,
+    /// What the input says of it.
+    value: Arc<Value>,
     /// Versions on the cluster, ascending.
     live: Vec<u64>,
     /// The version that it has, or gets.
@@ -49,6 +51,17 @@ impl Versioned {
 
     fn name_of(&self, number: u64) -> String {
         format!("{}{SEPARATOR}{number}", self.key.name)
+    }
+
+    fn new(index: Option<usize>, wanted: &Desired) -> Self {
+        Self {
+            index,
+            key: wanted.object.key(),
+            value: Arc::clone(&wanted.value),
+            live: Vec::new(),
+            number: 1,
+            kept: wanted.strategies.num_versions.unwrap_or(KEPT),
+        }
     }
 
     fn is_new(&self) -> bool {
@@ -75,18 +88,13 @@ fn is_versioned(wanted: &Desired) -> bool {
 }
 
 impl Versions {
-    /// Finds the versions on the cluster; every object gets its newest one for now, or the first.
-    pub(super) fn find(desired: &[Desired], live: &Live) -> Self {
+    /// Finds the versions on the cluster; every object gets its newest one for now, or the first. Objects of the `rest` are
+    /// left as they are.
+    pub(super) fn find(desired: &[Desired], rest: &[Desired], live: &Live) -> Self {
+        let rest = rest.iter().filter(|wanted| is_versioned(wanted)).map(|wanted| Versioned::new(None, wanted));
         let objects = desired.iter().enumerate().filter(|(_, wanted)| is_versioned(wanted));
-        let mut versioned: Vec<Versioned> = objects
-            .map(|(index, wanted)| Versioned {
-                index,
-                key: wanted.object.key(),
-                live: Vec::new(),
-                number: 1,
-                kept: wanted.strategies.num_versions.unwrap_or(KEPT),
-            })
-            .collect();
+        let mut versioned: Vec<Versioned> =
+            objects.map(|(index, wanted)| Versioned::new(Some(index), wanted)).chain(rest).collect();
         if versioned.is_empty() {
             return Self::default();
         }
@@ -99,6 +107,7 @@ impl Versions {
             versioned.live.sort_unstable();
             versioned.number = versioned.live.last().copied().unwrap_or(1);
         }
+        versioned.retain(|versioned| versioned.index.is_some() || !versioned.live.is_empty());
         Self { versioned }
     }
 
@@ -112,7 +121,7 @@ impl Versions {
             return Ok(desired);
         }
         let templates: Vec<(&TemplateRule, Names<'_>)> =
-            config.template_rules.iter().map(|rule| (rule, self.names_of(rule, sources))).collect();
+            config.template_rules.iter().map(|rule| (rule, self.names_of(rule))).collect();
         let all: BTreeMap<&ObjectKey, &Versioned> =
             self.versioned.iter().map(|versioned| (&versioned.key, versioned)).collect();
         for wanted in &mut desired {
@@ -122,7 +131,8 @@ impl Versions {
             follow_explicit(wanted, &all);
         }
         for versioned in &self.versioned {
-            let wanted = &mut desired[versioned.index];
+            let Some(index) = versioned.index else { continue };
+            let wanted = &mut desired[index];
             wanted.unversioned = Some(std::mem::replace(&mut wanted.object.name, versioned.name()));
             if let Some(metadata) = Arc::make_mut(&mut wanted.value).get_mut("metadata").and_then(Value::as_object_mut)
             {
@@ -137,7 +147,7 @@ impl Versions {
     pub(super) fn advance(&mut self, compared: &[Option<Compared>]) -> bool {
         let mut advanced = false;
         for versioned in self.versioned.iter_mut().filter(|versioned| !versioned.is_new()) {
-            let Some(Some(compared)) = compared.get(versioned.index) else { continue };
+            let Some(Some(compared)) = versioned.index.and_then(|index| compared.get(index)) else { continue };
             // Other owners of the same values are no change.
             let differs = !compared.fields.is_empty() || compared.live.as_deref().is_none_or(ObjectExt::is_terminating);
             if differs {
@@ -150,7 +160,7 @@ impl Versions {
 
     /// Versions on the cluster that stay beside the current one.
     pub(super) fn older(&self) -> impl Iterator<Item = ObjectKey> {
-        self.versioned.iter().flat_map(|versioned| {
+        self.versioned.iter().filter(|versioned| versioned.index.is_some()).flat_map(|versioned| {
             let stay = versioned.live.iter().rev().take(versioned.kept);
             let older = stay.filter(|number| **number != versioned.number);
             older.map(|number| ObjectKey { name: versioned.name_of(*number), ..versioned.key.clone() })
@@ -158,8 +168,8 @@ impl Versions {
     }
 
     /// The names of the versioned objects that a rule is about.
-    fn names_of(&self, rule: &TemplateRule, sources: &[Desired]) -> Names<'_> {
-        let matches = |versioned: &&Versioned| matcher::matches_any(&rule.matchers, &sources[versioned.index].value);
+    fn names_of(&self, rule: &TemplateRule) -> Names<'_> {
+        let matches = |versioned: &&Versioned| matcher::matches_any(&rule.matchers, &versioned.value);
         let members = self.versioned.iter().filter(matches);
         members.map(|versioned| ((versioned.key.namespace.as_str(), versioned.key.name.as_str()), versioned)).collect()
     }

@@ -10,7 +10,6 @@ use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{details, input, judging, look, planning};
-use crate::app::record::Phase;
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
@@ -62,7 +61,7 @@ impl Apply {
         run.warn_input(&given.input.warnings);
         let run = &*run;
         let mut done = None;
-        let mut rounds = Rounds::new(run, &setup, &self.write, Phase::Applying);
+        let mut rounds = Rounds::new(run, &setup, &self.write);
         for round in 1..=ROUNDS {
             rounds.begin().await?;
             let prepared = self.prepare(run, &setup, given.input.manifests.clone(), round == 1);

@@ -10,13 +10,14 @@ use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
 use super::{input, judging, look, planning, unknown_app};
-use crate::app::record::Phase;
 use crate::apply::engine::Progress;
 use crate::apply::gone::until_gone;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
+use crate::plan::part::Selection;
 use crate::plan::{self, live};
+use crate::text::counted;
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Delete {
     pub options: RunOptions,
     /// Files with Config documents.
     pub config: Vec<String>,
+    /// The part of the app that is deleted.
+    pub selection: Selection,
     /// Writing options.
     pub write: WriteOptions,
 }
@@ -39,7 +42,7 @@ impl Delete {
         let setup = set_up(run, &self.options, config, Sources::default()).await?;
         setup.require_writable()?;
         let run = &*run;
-        let mut rounds = Rounds::new(run, &setup, &self.write, Phase::Deleting);
+        let mut rounds = Rounds::new(run, &setup, &self.write);
         for _ in 0..ROUNDS {
             rounds.begin().await?;
             let work = async {
@@ -53,17 +56,25 @@ impl Delete {
                     config: &setup.config,
                     label_value: look::label_value(run, &setup, &observed),
                     observed,
-                    options: &plan::Options::default(),
+                    options: &plan::Options { selection: self.selection.clone(), ..plan::Options::default() },
                 };
                 let plan = plan::build_delete(request).await?;
                 let going = match setup.details {
                     Some(_) => {
                         let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
-                        live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own).await
+                        let own = own.chain(plan.retained.objects.iter().map(|object| &**object));
+                        let mut going = live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own).await;
+                        going.retain(|object| self.selection.covers_deletion(object));
+                        going
                     }
                     None => Vec::new(),
                 };
                 planning::show_with(run, &setup, &plan, false, &going);
+                if !plan.deletes_app {
+                    let kept = counted(plan.retained.objects.len(), "object");
+                    let message = format!("app {} stays, with {kept} outside of the filters", setup.app.name);
+                    run.events.send(Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, message });
+                }
                 let judged = judging::judge(run, &setup, &plan, &self.options.preflight).await?;
                 Ok(Some((plan, judged, going)))
             };
@@ -77,7 +88,9 @@ impl Delete {
             if judged.report.outcome.refuses() {
                 return Ok(End::refused(&judged.report));
             }
-            rounds.agree(rounds.news(&plan), Some("Delete the app and these objects?")).await?;
+            let question = if plan.deletes_app { "Delete the app and these objects?" } else { "Delete these objects?" };
+            let news = rounds.news(&plan).filter(|_| plan.deletes_app || plan.has_changes());
+            rounds.agree(news, Some(question)).await?;
             match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
                     let is_done = outcome.progress.iter().all(|progress| *progress == Progress::Done);

@@ -174,6 +174,11 @@ impl From<PlanError> for CommandError {
     fn from(error: PlanError) -> Self {
         match error {
             PlanError::Input(errors) => Self::from(errors),
+            PlanError::NothingSelected => {
+                let hint = "name other objects with --filter, or with --dangerous-allow-empty-list-of-resources delete \
+                            what the app has of these";
+                Self::usage_with_hint(error.to_string(), hint).because(EndCause::Empty)
+            }
             PlanError::Ownership(errors, owned) if owned.is_empty() => Self::from(errors),
             PlanError::Ownership(errors, owned) => Self::from(errors).because(EndCause::Ownership(owned)),
             PlanError::Cluster(error) => Self::from(error),

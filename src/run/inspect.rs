@@ -12,6 +12,7 @@ use super::{details, unknown_app};
 use crate::app::record::{AppName, Observed, observe};
 use crate::apply::tree::{self, Line};
 use crate::event::Target;
+use crate::plan::filter::ObjectFilter;
 use crate::plan::live;
 
 /// Options of an inspection.
@@ -23,6 +24,8 @@ pub struct Inspect {
     pub app: AppOptions,
     /// Whether to include objects that controllers created for them.
     pub with_children: bool,
+    /// Which objects to include.
+    pub filter: ObjectFilter,
 }
 
 /// An inspected app.
@@ -69,8 +72,11 @@ impl Inspect {
         if observed.record.is_none() {
             return Ok(LabelledApp { target, app, objects: None });
         }
-        let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
-        let others = live::labelled(&*cluster, &kinds, &observed, live.objects.values().map(|object| &**object)).await;
+        let mut live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+        let own = live.objects.values().map(|object| &**object);
+        let mut others = live::labelled(&*cluster, &kinds, &observed, own).await;
+        live.objects.retain(|_, object| self.filter.matches(object));
+        others.retain(|object| self.filter.matches(object));
         Ok(LabelledApp {
             target,
             app,
@@ -83,7 +89,7 @@ impl Inspect {
     /// # Errors
     /// The cluster's error; no such app.
     pub async fn run(&self, notes: &dyn Notes) -> Result<InspectedApp, CommandError> {
-        let Self { cluster, app, with_children } = self;
+        let Self { cluster, app, with_children, filter } = self;
         let (cluster, kinds, namespaces) = reach(cluster, &app.namespace, &|text| notes.note(text)).await?;
         let observed = observe(&*cluster, &namespaces.app(&app.name)).await?;
         if observed.record.is_none() {
@@ -96,6 +102,8 @@ impl Inspect {
         if *with_children {
             live.derived.extend(live::children(&*cluster, &observed, &live).await);
         }
+        live.objects.retain(|_, object| filter.matches(object));
+        live.derived.retain(|object| filter.matches(object));
         let server = cluster.capabilities().server;
         Ok(InspectedApp { lines: tree::lines(&live, *with_children, server), observed, server })
     }

@@ -17,6 +17,7 @@ use crate::apply::engine;
 use crate::check::report::CheckReport;
 use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
+use crate::plan::part::Selection;
 
 /// Options of every run.
 #[derive(Clone, Debug)]
@@ -98,6 +99,10 @@ pub struct PlanOptions {
     pub map_namespaces: Vec<(String, String)>,
     /// Whether to keep objects that are gone from the input.
     pub no_prune: bool,
+    /// The part of the app that the run is about.
+    pub selection: Selection,
+    /// Whether an input of which nothing is selected is no error.
+    pub allow_empty: bool,
     /// Whether to send unchanged objects to the server too.
     pub recheck: bool,
     /// Update strategy of objects without an annotation.
@@ -120,6 +125,8 @@ impl Default for PlanOptions {
             into_namespace: None,
             map_namespaces: Vec::new(),
             no_prune: false,
+            selection: Selection::default(),
+            allow_empty: false,
             recheck: false,
             update_strategy: UpdateStrategy::default(),
             default_label_scoping: true,

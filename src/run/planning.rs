@@ -52,6 +52,8 @@ pub async fn plan_apply(
     wanted.iter_mut().for_each(|wanted| wanted.update_by_default(options.update_strategy));
     let how = plan::Options {
         no_prune: options.no_prune,
+        selection: options.selection.clone(),
+        allow_empty: options.allow_empty,
         recheck: options.recheck,
         compare_definitions: !setup.is_named,
         override_ownership: !setup.is_named || options.override_ownership,

@@ -22,7 +22,6 @@ pub struct Rounds<'a> {
     run: &'a Run,
     setup: &'a Setup,
     write: &'a WriteOptions,
-    phase: Phase,
     local_lock: Option<LocalLock>,
     /// The changes last agreed to.
     agreed: Option<Vec<PlannedLine>>,
@@ -41,8 +40,8 @@ pub enum RoundResult {
 
 impl<'a> Rounds<'a> {
     /// State before the first round.
-    pub fn new(run: &'a Run, setup: &'a Setup, write: &'a WriteOptions, phase: Phase) -> Self {
-        Self { run, setup, write, phase, local_lock: None, agreed: None }
+    pub fn new(run: &'a Run, setup: &'a Setup, write: &'a WriteOptions) -> Self {
+        Self { run, setup, write, local_lock: None, agreed: None }
     }
 
     /// Starts a round.
@@ -87,7 +86,7 @@ impl<'a> Rounds<'a> {
             write: self.write,
             report: &judged.report,
             second_look: &judged.second_look,
-            phase: self.phase,
+            phase: if plan.deletes_app { Phase::Deleting } else { Phase::Applying },
         };
         match writing.carry_out(plan, &mut self.local_lock).await {
             Ok(WriteEnd::Done(outcome)) => Ok(RoundResult::Done(outcome)),

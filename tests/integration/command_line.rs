@@ -51,6 +51,7 @@ fn help_names_every_command_and_groups_the_flags() {
         "App:",
         "Input:",
         "Plan:",
+        "Filters:",
         "Diff:",
         "Preflight:",
         "Apply and wait:",

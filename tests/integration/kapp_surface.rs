@@ -47,6 +47,9 @@ fn lines(data: &str) -> impl Iterator<Item = (&str, &str)> {
 fn sample(flag: &str, kind: &str) -> &'static str {
     match (flag, kind) {
         ("--map-ns", _) => "a=b",
+        ("--filter", _) => r#"{"resource":{"names":["x"]}}"#,
+        ("--diff-filter", _) => r#"{"ops":["update"]}"#,
+        ("--filter-age", _) => "5m-",
         ("--app" | "--namespace" | "--app-namespace" | "--into-ns", _) => "x",
         ("--apply-default-update-strategy", _) => "fallback-on-replace",
         (_, "int" | "float32") => "1",

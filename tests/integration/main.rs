@@ -22,6 +22,7 @@ mod examples;
 mod experiments;
 mod failures;
 mod field_conflicts;
+mod filters;
 mod gates;
 mod harness;
 mod hostile;
@@ -103,6 +104,7 @@ fn all_tests() -> Vec<TestCase> {
         experiments::tests(),
         failures::tests(),
         field_conflicts::tests(),
+        filters::tests(),
         gates::tests(),
         harness::tests(),
         hostile::tests(),

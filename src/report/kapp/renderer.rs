@@ -211,6 +211,14 @@ impl Renderer for KappRenderer {
                 let text = format!("App '{}' (namespace: {}) does not exist", self.app, self.namespace);
                 self.ui.line(&text);
             }
+            Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, .. } => {
+                let (app, namespace) = (&self.app, &self.namespace);
+                let text = format!(
+                    "App '{app}' (namespace: {namespace}) will not be fully deleted because some resources are excluded \
+                     by filters"
+                );
+                self.ui.line(&text);
+            }
             Event::RunEnd { exit_code, error, cause, unfinished, .. } => {
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";

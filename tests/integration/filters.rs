@@ -1,0 +1,144 @@
+//! Runs that are about a part of an app: what the filters leave out is neither written nor pruned nor forgotten.
+
+use serde_json::Value;
+
+use crate::support::apply::{TestApp, config_map, config_map_path, error, planned};
+use crate::support::pushback::Pushback;
+use crate::support::{TestCase, TestCluster, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        ApiServer: an_apply_of_a_part_leaves_the_rest_as_it_is,
+        ApiServer: a_change_that_is_filtered_out_is_not_made_and_its_object_stays_in_the_app,
+        ApiServer: references_lead_to_the_newest_version_of_what_is_left_out,
+        ApiServer: a_deletion_of_a_part_keeps_the_app,
+        ApiServer: a_filter_that_selects_nothing_deletes_nothing,
+        ApiServer: an_object_is_as_old_as_it_is_on_the_cluster,
+        Nothing: in_a_folder_a_part_is_applied_the_same_way,
+    ]
+}
+
+fn app(prefix: &str) -> TestApp {
+    TestApp::new("shop", &TestCluster::shared().namespace(prefix))
+}
+
+impl TestApp {
+    fn key_of(&self, name: &str) -> Value {
+        let path = config_map_path(&self.namespace, name);
+        TestCluster::shared().api().get(&path).body["data"]["key"].clone()
+    }
+}
+
+fn maps(value: &str, names: &[&str]) -> String {
+    names.iter().map(|name| config_map(name, value)).collect()
+}
+
+fn an_apply_of_a_part_leaves_the_rest_as_it_is() {
+    let app = app("part");
+    app.apply(&maps("1", &["web-a", "web-b", "db", "gone"]), &[]).expect(0);
+    let input = maps("2", &["web-a", "db", "new"]);
+    let ran = app.apply(&input, &["--filter-name", "web-*"]).expect(0);
+    assert_eq!(planned(&ran), ["update ConfigMap web-a", "delete ConfigMap web-b"]);
+    assert_eq!((app.key_of("web-a"), app.key_of("db"), app.key_of("gone")), ("2".into(), "1".into(), "1".into()));
+    assert_eq!(app.inspected(), ["ConfigMap db", "ConfigMap gone", "ConfigMap web-a"]);
+    // Nothing was forgotten: the whole input finds what is left to do, and no more.
+    let ran = app.apply(&input, &[]).expect(0);
+    assert_eq!(planned(&ran), ["update ConfigMap db", "create ConfigMap new", "delete ConfigMap gone"]);
+    let filter = r#"{"not": {"resource": {"kindNames": ["ConfigMap/db"]}}}"#;
+    let shown = app.run("inspect", &["--filter", filter, "--filter-kind", "ConfigMap"]).expect(0).json();
+    assert_eq!(shown["objects"].as_array().map(Vec::len), Some(2), "{shown}");
+}
+
+fn a_change_that_is_filtered_out_is_not_made_and_its_object_stays_in_the_app() {
+    let app = app("changes");
+    app.apply(&maps("1", &["a", "b", "gone"]), &[]).expect(0);
+    let input = maps("2", &["a", "b", "new"]);
+    let filter = r#"{"and": [{"ops": ["update"]}, {"newResource": {"names": ["a"]}}]}"#;
+    let ran = app.apply(&input, &["--diff-filter", filter]).expect(0);
+    assert_eq!(planned(&ran), ["update ConfigMap a"]);
+    assert_eq!(app.inspected(), ["ConfigMap a", "ConfigMap b", "ConfigMap gone"]);
+    let ran = app.apply(&input, &[]).expect(0);
+    assert_eq!(planned(&ran), ["update ConfigMap b", "create ConfigMap new", "delete ConfigMap gone"]);
+}
+
+fn references_lead_to_the_newest_version_of_what_is_left_out() {
+    let app = app("part-versions");
+    let settings = |value: &str| {
+        let annotations = "annotations: {kapp.k14s.io/versioned: ''}";
+        config_map("settings", value).replace("  name: settings", &format!("  name: settings\n  {annotations}"))
+    };
+    let user = |value: &str| {
+        let reference = "apiVersion: v1\\nkind: ConfigMap\\nname: settings\\n";
+        let annotations = format!("annotations: {{kapp.k14s.io/versioned-explicit-ref: \"{reference}\"}}");
+        config_map("user", value).replace("  name: user", &format!("  name: user\n  {annotations}"))
+    };
+    app.apply(&(settings("1") + &user("1")), &[]).expect(0);
+    app.apply(&(settings("2") + &user("1")), &[]).expect(0);
+    let ran = app.apply(&(settings("3") + &user("2")), &["--filter-name", "user"]).expect(0);
+    assert_eq!(planned(&ran), ["update ConfigMap user"]);
+    let path = config_map_path(&app.namespace, "user");
+    let live = TestCluster::shared().api().get(&path).ok();
+    let reference = live["metadata"]["annotations"]["kapp.k14s.io/versioned-explicit-ref"].as_str().unwrap_or_default();
+    assert!(reference.contains("settings-ver-2"), "{reference}");
+    // Versions go with their manifest, whatever their own names are.
+    let ran = app.apply(&(settings("2") + &user("2")), &["--filter-name", "settings-ver-*,user"]).expect(0);
+    assert_eq!(planned(&ran), Vec::<String>::new());
+}
+
+fn a_deletion_of_a_part_keeps_the_app() {
+    let app = app("part-delete");
+    app.apply(&maps("1", &["a", "b"]), &[]).expect(0);
+    let ran = app.delete(&["--filter-name", "a"]).expect(0);
+    assert_eq!(planned(&ran), ["delete ConfigMap a"]);
+    assert!(ran.stdout.contains("app shop stays, with 1 object outside of the filters"), "{}", ran.stdout);
+    assert_eq!(app.inspected(), ["ConfigMap b"]);
+    let voice = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp");
+    let nothing = ["delete", "-a", "shop", "-n", &app.namespace, "-y", "--filter-kind", "Secret"];
+    let said = voice.run(&nothing).expect(0).stdout;
+    let kapp = format!(
+        "\nApp 'shop' (namespace: {}) will not be fully deleted because some resources are excluded by filters\n",
+        app.namespace
+    );
+    assert!(said.contains(&kapp) && said.ends_with("\nSucceeded\n"), "{said}");
+    assert_eq!(app.inspected(), ["ConfigMap b"]);
+    // A filter that covers all that is left deletes the app.
+    app.delete(&["--filter-kind", "ConfigMap"]).expect(0);
+    assert_eq!(TestCluster::shared().api().get(&app.record_path()).status, 404);
+}
+
+fn a_filter_that_selects_nothing_deletes_nothing() {
+    let app = app("part-none");
+    app.apply(&maps("1", &["a", "b"]), &[]).expect(0);
+    let refused = app.apply(&config_map("a", "1"), &["--filter-name", "b"]).expect(1);
+    assert!(error(&refused).contains("the filters select none"), "{}", error(&refused));
+    let allowed = ["--filter-name", "b", "--dangerous-allow-empty-list-of-resources"];
+    assert_eq!(planned(&app.apply(&config_map("a", "1"), &allowed).expect(0)), ["delete ConfigMap b"]);
+    let wrong = app.run("inspect", &["--filter", "{\"kinds\": [\"ConfigMap\"]}"]).expect(1);
+    assert!(wrong.stderr.contains("expected one of and, or, not, resource"), "{}", wrong.stderr);
+}
+
+fn an_object_is_as_old_as_it_is_on_the_cluster() {
+    let app = app("part-age");
+    app.apply(&maps("1", &["a", "gone"]), &[]).expect(0);
+    let input = maps("2", &["a", "new"]);
+    let old = app.apply(&input, &["--filter-age", "1000h+", "--dangerous-allow-empty-list-of-resources"]).expect(0);
+    assert_eq!(planned(&old), Vec::<String>::new());
+    let young = app.apply(&input, &["--filter-age", "1h-"]).expect(0);
+    assert_eq!(planned(&young), ["update ConfigMap a", "create ConfigMap new", "delete ConfigMap gone"]);
+}
+
+fn in_a_folder_a_part_is_applied_the_same_way() {
+    let pushback = Pushback::new();
+    let run = |input: &str, more: &[&str]| {
+        pushback.write("app.yaml", input);
+        let common =
+            ["apply", "-a", "shop", "-n", "shop", "-f", "app.yaml", "--cluster", "dir:live", "--yes", "-o", "json"];
+        pushback.run(&[&common[..], more].concat()).expect(0)
+    };
+    run(&maps("1", &["a", "b"]), &[]);
+    assert_eq!(
+        planned(&run(&maps("2", &["a"]), &["--filter-ns", "shop", "--filter-name", "!b"])),
+        ["update ConfigMap a"]
+    );
+    assert_eq!(planned(&run(&maps("2", &["a"]), &[])), ["delete ConfigMap b"]);
+}
