@@ -8,6 +8,7 @@ pub mod delete;
 pub mod diff;
 pub mod filters;
 pub mod help;
+pub mod history;
 pub mod inspect;
 pub mod kapp;
 pub mod list;
@@ -55,6 +56,13 @@ enum Command {
     /// List the apps of a namespace
     #[command(visible_alias = "ls")]
     List(list::ListArgs),
+    /// Show an app's changes: when, by whom, with which outcome, and what was waived
+    History(history::HistoryArgs),
+    /// List the records of an app's changes, or delete the oldest
+    #[command(aliases = ["ac", "app-changes", "appchange", "appchanges"])]
+    AppChange(history::AppChangeArgs),
+    /// Print the label of an app's objects
+    Label(history::LabelArgs),
     /// List the preflight rules, or explain one
     Rules(rules::RulesArgs),
     /// Compare two releases of an operator: what changed, and how bad it may be
@@ -136,6 +144,9 @@ pub fn main(voice: Voice) -> ExitCode {
             }
             Command::Inspect(arguments) => screen::simple(&global, inspect::run(&global, arguments).await),
             Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),
+            Command::History(arguments) => history::run(&global, arguments).await,
+            Command::AppChange(arguments) => history::run_app_change(&global, arguments).await,
+            Command::Label(arguments) => history::run_label(&global, arguments).await,
             Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::Storage(arguments) => storage::run(&global, arguments).await,

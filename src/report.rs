@@ -11,6 +11,7 @@ pub mod escape;
 pub mod excerpt_text;
 pub mod finding_text;
 pub mod finding_words;
+pub mod history_text;
 mod html;
 pub mod inspect_text;
 pub mod kapp;

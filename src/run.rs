@@ -8,6 +8,7 @@ mod conversion_plans;
 pub mod delete;
 pub mod details;
 pub mod error;
+pub mod history;
 pub mod input;
 pub mod inspect;
 pub mod judging;

@@ -15,6 +15,9 @@ const INVENTORY: &str = "pushback.dev/inventory";
 /// Suffix that a record's name may have: `APP.apps.k14s.io`.
 const RECORD_SUFFIX: &str = ".apps.k14s.io";
 
+/// A server keeps so much of the prefix of a name that it makes.
+const CUT: usize = 50;
+
 /// Labels that identify an app's objects and its bookkeeping. kapp's own; those with [`OWN_PREFIX`] are ours.
 const RESERVED: [&str; 7] = [
     APP,
@@ -58,7 +61,10 @@ pub fn entry_of(object: &Value) -> Option<&str> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     if object.label(HISTORY).is_some() {
         let change: Value = serde_json::from_str(text("spec")?).ok()?;
-        let (app, _) = object.name().rsplit_once("-change-")?;
+        // A server cuts the names that it makes: of a long app's entry only the prefix is whole.
+        let prefix = object.text("/metadata/generateName").strip_suffix("-change-");
+        let prefix = prefix.filter(|app| object.name().starts_with(app.get(..CUT).unwrap_or(app)));
+        let app = prefix.or_else(|| object.name().rsplit_once("-change-").map(|(app, _)| app))?;
         return change.get("description").map(|_| app);
     }
     object.label(INVENTORY)?;
@@ -89,6 +95,12 @@ mod tests {
         let change = json!({"spec": "{\"description\": \"update\"}"});
         let part = json!({"entries": "[]"});
         assert_eq!(entry_of(&entry("shop-change-x7f2k", HISTORY, &change)), Some("shop"));
+        let long = "a".repeat(70);
+        let mut cut = entry(&format!("{}x7f2k", &long[..58]), HISTORY, &change);
+        cut["metadata"]["generateName"] = json!(format!("{long}-change-"));
+        assert_eq!(entry_of(&cut), Some(long.as_str()));
+        cut["metadata"]["name"] = json!("settings");
+        assert_eq!(entry_of(&cut), None, "renamed by somebody");
         assert_eq!(entry_of(&entry("shop-inventory-run-0", INVENTORY, &part)), Some("shop"));
         assert_eq!(record_of(&entry("shop.apps.k14s.io", RECORD, &json!({}))), Some("shop"));
         let mut others = vec![

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Finding, bookkeeping};
+use pushback_preflight::{Finding, ObjectExt, bookkeeping};
 use serde_json::{Value, json};
 
 use super::identity::HISTORY_LABEL;
 use super::record::{AppError, AppName, config_map_kind};
-use crate::cluster::{Address, Cluster, DeleteOptions, ListQuery, Patch, list_all};
+use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ListQuery, Patch, list_all};
 
 /// Number of entries that are kept.
 pub const KEEP: usize = 200;
@@ -24,6 +24,8 @@ pub struct Judged<'a> {
     pub findings: &'a [Finding],
     /// The policy: its source, disabled rules, and what the manifests loosened.
     pub policy: Value,
+    /// User and host, `me@laptop`; empty on a directory, which must not differ from machine to machine.
+    pub by: String,
 }
 
 /// Result of a change: kapp's `lastChange`.
@@ -39,6 +41,54 @@ pub struct ChangeSummary {
     pub description: String,
     /// Namespaces of the app, `(cluster)` for cluster-scoped objects.
     pub namespaces: Vec<String>,
+}
+
+/// A change as it was recorded, by kapp or by us.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    /// Name of the entry.
+    pub name: String,
+    /// What kapp records.
+    pub change: ChangeSummary,
+    /// User and host, where recorded.
+    pub by: String,
+    /// Id of the run, where recorded.
+    pub run: String,
+    /// Rules that were off and would have run.
+    pub rules_off: Vec<String>,
+    /// Fingerprints of findings that were waived, each with the reason.
+    pub waivers: Vec<(String, String)>,
+}
+
+impl Entry {
+    /// Reads an entry; parts that cannot be read are left out.
+    #[must_use]
+    pub fn of(object: &Value) -> Self {
+        let part =
+            |key: &str| -> Value { serde_json::from_str(object.text(&format!("/data/{key}"))).unwrap_or(Value::Null) };
+        let (spec, own) = (part("spec"), part("pushback"));
+        let texts = |list: &Value| -> Vec<String> {
+            list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let list = |pointer: &str| own.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        Self {
+            name: object.name().to_owned(),
+            change: ChangeSummary {
+                started_at: spec.text("/startedAt").to_owned(),
+                // A change that has not ended has Go's zero time in kapp's entries.
+                finished_at: spec.text("/finishedAt").to_owned(),
+                successful: spec.get("successful").and_then(Value::as_bool),
+                description: spec.text("/description").to_owned(),
+                namespaces: texts(spec.get("namespaces").unwrap_or(&Value::Null)),
+            },
+            by: own.text("/by").to_owned(),
+            run: own.text("/run").to_owned(),
+            rules_off: list("/policy/rulesOff").map(|off| off.text("/name").to_owned()).collect(),
+            waivers: list("/waivers")
+                .map(|waiver| (waiver.text("/fingerprint").to_owned(), waiver.text("/reason").to_owned()))
+                .collect(),
+        }
+    }
 }
 
 impl ChangeSummary {
@@ -72,13 +122,6 @@ pub async fn start(
     run: &str,
     judged: &Judged<'_>,
 ) -> Result<String, AppError> {
-    let mut labels = serde_json::Map::new();
-    labels.insert(HISTORY_LABEL.to_owned(), json!(""));
-    // A label value has at most 63 characters; kapp omits the legacy label for longer names.
-    if app.name.len() <= 63 {
-        labels.insert("kapp.k14s.io/app-change-app".to_owned(), json!(app.name));
-    }
-    labels.insert("kapp.k14s.io/app-change-app-label".to_owned(), json!(label_value));
     let findings = judged.findings;
     let mut shown = findings;
     let mut findings_text = serde_json::to_string(shown).unwrap_or_default();
@@ -91,13 +134,13 @@ pub async fn start(
     );
     // If there are too many findings, the waived ones are dropped first: the waivers are recorded separately.
     let own = json!({
-        "run": run, "findings": findings.len(), "policy": judged.policy, "waivers": waivers.collect::<Vec<_>>(),
+        "run": run, "by": judged.by, "findings": findings.len(), "policy": judged.policy, "waivers": waivers.collect::<Vec<_>>(),
     });
     let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
             "generateName": format!("{}-change-", name_stem(&app.name)),
-            "namespace": app.namespace, "labels": labels,
+            "namespace": app.namespace, "labels": labels(app, label_value),
         },
         "data": {
             "spec": summary.to_json().to_string(),
@@ -107,7 +150,7 @@ pub async fn start(
     });
     let address = Address::new(config_map_kind(), &app.namespace, "");
     let written = cluster.create(&address, &body, false).await.map_err(AppError::cluster("write the app's history"))?;
-    Ok(pushback_preflight::ObjectExt::name(&*written.object).to_owned())
+    Ok(written.object.name().to_owned())
 }
 
 /// Records how a change ended.
@@ -123,23 +166,45 @@ pub async fn finish(cluster: &dyn Cluster, app: &AppName, name: &str, summary: &
 
 /// Deletes the oldest entries beyond `keep`; with 0, the whole history. Best effort: returns how many were deleted.
 pub async fn trim(cluster: &dyn Cluster, app: &AppName, label_value: &str, keep: usize) -> usize {
+    let Ok(entries) = entries(cluster, app, label_value).await else { return 0 };
+    delete(cluster, &app.namespace, entries.get(keep..).unwrap_or_default()).await
+}
+
+/// An app's entries, newest first. Objects that carry the labels but are not part of this app's history are left out.
+///
+/// # Errors
+/// The cluster's error.
+pub async fn entries(cluster: &dyn Cluster, app: &AppName, label_value: &str) -> Result<Vec<Arc<Value>>, ClusterError> {
     let selector = format!("{HISTORY_LABEL}=,kapp.k14s.io/app-change-app-label={label_value}");
     let query = ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
-    let Ok(page) = list_all(cluster, &query).await else { return 0 };
-    // Objects that carry the labels but are not part of this app's history are kept.
+    let mut entries = list_all(cluster, &query).await?.items;
     let stem = name_stem(&app.name);
-    let is_entry = |item: &&Arc<Value>| bookkeeping::entry_of(item) == Some(&stem);
-    let mut entries: Vec<_> = page.items.iter().filter(is_entry).map(|item| (created(item), item)).collect();
-    entries.sort_by(|left, right| right.0.cmp(&left.0));
+    entries.retain(|item| bookkeeping::entry_of(item) == Some(&stem));
+    entries.sort_by_cached_key(|entry| std::cmp::Reverse(created(entry)));
+    Ok(entries)
+}
+
+/// Deletes entries. Best effort: returns how many were deleted.
+pub async fn delete(cluster: &dyn Cluster, namespace: &str, entries: &[Arc<Value>]) -> usize {
     // There can be hundreds; the cluster limits its own requests.
     let delete = async |entry: &Value| {
-        let name = pushback_preflight::ObjectExt::name(entry);
-        let address = Address::new(config_map_kind(), &app.namespace, name);
-        let uid = pushback_preflight::ObjectExt::uid(entry).to_owned();
-        cluster.delete(&address, &DeleteOptions { uid, ..DeleteOptions::default() }).await.is_ok()
+        let address = Address::new(config_map_kind(), namespace, entry.name());
+        let options = DeleteOptions { uid: entry.uid().to_owned(), ..DeleteOptions::default() };
+        cluster.delete(&address, &options).await.is_ok()
     };
-    let gone = futures::future::join_all(entries.iter().skip(keep).map(|(_, entry)| delete(entry))).await;
+    let gone = futures::future::join_all(entries.iter().map(|entry| delete(entry))).await;
     gone.into_iter().filter(|gone| *gone).count()
+}
+
+fn labels(app: &AppName, label_value: &str) -> serde_json::Map<String, Value> {
+    let mut labels = serde_json::Map::new();
+    labels.insert(HISTORY_LABEL.to_owned(), json!(""));
+    // A label value has at most 63 characters; kapp omits the legacy label for longer names.
+    if app.name.len() <= 63 {
+        labels.insert("kapp.k14s.io/app-change-app".to_owned(), json!(app.name));
+    }
+    labels.insert("kapp.k14s.io/app-change-app-label".to_owned(), json!(label_value));
+    labels
 }
 
 /// Prefix of the names of an app's entries.
@@ -150,7 +215,6 @@ fn name_stem(app: &str) -> String {
 /// Sort key by age. Creation times are in whole seconds, the start of a change is more precise; a directory stores no
 /// times, but its names count up.
 fn created(entry: &Value) -> (String, Option<jiff::Timestamp>, String) {
-    use pushback_preflight::ObjectExt;
     let spec: Value = serde_json::from_str(entry.text("/data/spec")).unwrap_or_default();
     let started = spec.text("/startedAt").parse().ok();
     (entry.text("/metadata/creationTimestamp").to_owned(), started, entry.name().to_owned())

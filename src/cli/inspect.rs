@@ -6,6 +6,7 @@ use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
 use crate::environment::wall_clock;
+use crate::event::EndCause;
 use crate::report::inspect_text;
 use crate::report::kapp::{Ui, reports};
 use crate::run::error::CommandError;
@@ -44,8 +45,8 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArg
     let LabelledApp { target, app, objects } = inspect.labelled(&ProgressNotes(global)).await?;
     target.iter().for_each(|target| reports::target(ui, target));
     let Some(LabelledObjects { own, others }) = objects else {
-        let message = format!("App '{}' (namespace: {}) does not exist: ", app.name, app.namespace);
-        return Err(CommandError::usage(message));
+        let error = CommandError::usage("there is no such app");
+        return Err(error.because(EndCause::NoApp { app: app.name, namespace: app.namespace }));
     };
     ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()));
     Ok(())

@@ -19,6 +19,9 @@ use crate::run::options::{Details, PreflightOptions};
 const NAMES: [(&str, &[&str]); 4] =
     [("apply", &["d", "dep"]), ("delete", &["del", "rm"]), ("inspect", &["i", "is", "insp"]), ("list", &["l"])];
 
+/// Other commands of kapp, whose subcommands are kapp's too.
+const OTHERS: [&str; 3] = ["app-change", "history", "label"];
+
 /// Environment variables of kapp for flags of the tree.
 const VARIABLES: [(&str, &str); 3] = [
     ("namespace", "KAPP_NAMESPACE"),
@@ -121,7 +124,16 @@ pub fn tree() -> Command {
             command.mut_args(|argument| named_by_kapp(boolean(argument)))
         });
     }
+    for name in OTHERS {
+        tree = tree.mut_subcommand(name, |command| {
+            with_flags_of_kapp(command).mut_subcommands(with_flags_of_kapp).arg_required_else_help(false)
+        });
+    }
     tree
+}
+
+fn with_flags_of_kapp(command: Command) -> Command {
+    command.args_override_self(true).mut_args(|argument| named_by_kapp(boolean(argument)))
 }
 
 fn without_effect(name: &'static str) -> clap::Arg {
@@ -213,6 +225,9 @@ pub fn misread(error: &clap::Error) -> String {
                 None => format!("command does not accept extra arguments '{argument}'"),
             }
         }
+        ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand if !subcommands(error).is_empty() => {
+            format!("Use one of available subcommands: {}", subcommands(error).join(", "))
+        }
         ErrorKind::InvalidSubcommand
         | ErrorKind::MissingSubcommand
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -227,6 +242,24 @@ pub fn misread(error: &clap::Error) -> String {
             text.strip_prefix("error: ").unwrap_or(text).to_owned()
         }
     }
+}
+
+/// The subcommands of the group of commands that was called, by its line of usage; none of the whole command line.
+fn subcommands(error: &clap::Error) -> Vec<String> {
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else { return Vec::new() };
+    let usage = usage.to_string();
+    let words = usage.split_whitespace().skip_while(|word| *word != "kapp").skip(1);
+    let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<'])).collect();
+    let tree = tree();
+    let mut group = &tree;
+    for word in &words {
+        let Some(next) = group.find_subcommand(word) else { return Vec::new() };
+        group = next;
+    }
+    let names = group.get_subcommands().map(|command| command.get_name().to_owned()).filter(|name| name != "help");
+    let mut names: Vec<String> = names.filter(|_| !words.is_empty()).collect();
+    names.sort();
+    names
 }
 
 impl GlobalArgs {
@@ -270,6 +303,9 @@ mod tests {
         for command in ["deploy", "d", "dep"] {
             assert!(parsed(&format!("kapp {command} -a app -f -")).is_ok(), "{command}");
         }
+        for command in ["ac gc -a app --max=1", "app-changes ls -a app", "label -a app", "appchange l -a app"] {
+            assert!(parsed(&format!("kapp {command}")).is_ok(), "{command}");
+        }
         for command in ["delete -a app", "inspect -a app", "i -a app", "is -a app", "insp -a app", "list", "l", "ls"] {
             assert!(parsed(&format!("kapp {command}")).is_ok(), "{command}");
         }
@@ -292,5 +328,8 @@ mod tests {
         assert_eq!(said("kapp deploy -a app -f - --nope=1"), "unknown flag: --nope");
         assert_eq!(said("kapp foo"), "Invalid command - see available commands/subcommands above");
         assert_eq!(said("kapp deploy -f -"), "Expected app name to be non-empty");
+        for line in ["kapp app-change", "kapp ac foo"] {
+            assert_eq!(said(line), "Use one of available subcommands: garbage-collect, list");
+        }
     }
 }

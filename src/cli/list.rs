@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::arguments::{GlobalArgs, NamespaceArgs};
+use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
 use crate::environment::wall_clock;
 use crate::report::kapp::{Ui, reports};
@@ -16,6 +17,7 @@ use crate::run::list::{List, ListedApps};
 Examples:
   pushback list
   pushback list -A -o json
+  pushback list -A --filter-age 24h+ --filter-labels team=web
 
 Exit codes: 0 listed, 1 wrong input, 13 no cluster.")]
 pub struct ListArgs {
@@ -24,6 +26,20 @@ pub struct ListArgs {
     /// Apps of all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
+    /// Only apps of this age: 5m- younger than 5 minutes, 24h+ older than a day
+    #[arg(long, value_name = "AGE", allow_hyphen_values = true)]
+    filter_age: Option<String>,
+    /// Only apps whose record one of these label selectors selects
+    #[arg(long, value_name = "SELECTORS")]
+    filter_labels: Vec<String>,
+}
+
+impl ListArgs {
+    fn resolve(self, global: &GlobalArgs) -> Result<List, CommandError> {
+        let Self { namespace, all_namespaces, filter_age, filter_labels } = self;
+        let filter = FilterArgs { filter_age, filter_labels, ..FilterArgs::default() }.resolve()?;
+        Ok(List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces, filter })
+    }
 }
 
 /// Runs the command in kapp's voice.
@@ -31,11 +47,10 @@ pub struct ListArgs {
 /// # Errors
 /// The cluster's error.
 pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: ListArgs) -> Result<(), CommandError> {
-    let ListArgs { namespace, all_namespaces } = arguments;
-    let list = List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces };
+    let list = arguments.resolve(global)?;
     let ListedApps { target, namespace, apps } = list.with_target(&ProgressNotes(global), true).await?;
     target.iter().for_each(|target| reports::target(ui, target));
-    let namespace = (!all_namespaces).then_some(namespace.as_str());
+    let namespace = (!list.all_namespaces).then_some(namespace.as_str());
     ui.table(&reports::apps(namespace, &apps, wall_clock()));
     Ok(())
 }
@@ -45,8 +60,7 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: ListArgs) 
 /// # Errors
 /// The cluster's error.
 pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
-    let ListArgs { namespace, all_namespaces } = arguments;
-    let list = List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces };
+    let list = arguments.resolve(global)?;
     let apps = list.run(&ProgressNotes(global)).await?;
     Ok(if global.wants_json() { list_text::json(&apps) } else { list_text::table(&apps) })
 }

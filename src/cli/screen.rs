@@ -37,23 +37,7 @@ impl Terminal for Screen {
     }
 
     fn consent(&self) -> Consent {
-        if self.yes {
-            Consent::Given
-        } else if self.format == Format::Kapp {
-            Consent::Ask(|_| {
-                let input = io::stdin();
-                let shows_answers = input.is_terminal();
-                kapp::prompt::confirm(&mut input.lock(), &mut io::stdout(), shows_answers)
-            })
-        } else if self.format == Format::Json {
-            Consent::Nobody
-        } else {
-            Consent::Ask(|question| {
-                let input = io::stdin();
-                let is_terminal = input.is_terminal();
-                prompt::confirm(question, &mut input.lock(), is_terminal, &mut io::stderr())
-            })
-        }
+        consent(self.format, self.yes)
     }
 
     fn leave_question(&self) {
@@ -73,6 +57,31 @@ impl Terminal for Screen {
         });
         written.map_err(|error| not_written(&error))
     }
+}
+
+fn consent(format: Format, yes: bool) -> Consent {
+    match format {
+        _ if yes => Consent::Given,
+        Format::Json => Consent::Nobody,
+        Format::Kapp => Consent::Ask(|_| {
+            let input = io::stdin();
+            let shows_answers = input.is_terminal();
+            kapp::prompt::confirm(&mut input.lock(), &mut io::stdout(), shows_answers)
+        }),
+        _ => Consent::Ask(|question| {
+            let input = io::stdin();
+            let is_terminal = input.is_terminal();
+            prompt::confirm(question, &mut input.lock(), is_terminal, &mut io::stderr())
+        }),
+    }
+}
+
+/// Asks in a command without a run.
+///
+/// # Errors
+/// The user declined, or nobody can be asked.
+pub fn confirm(global: &GlobalArgs, question: &str) -> Result<(), CommandError> {
+    consent(format(global), global.yes).obtain(question)
 }
 
 /// Starts a run whose result is a report: nothing else goes to standard output.
@@ -227,7 +236,7 @@ pub async fn simple_as_kapp(
             ExitCode::Success
         }
         Err(error) => {
-            ui.error(&error.message());
+            ui.error(&kapp::errors::of_command(&error.message(), error.code.code(), error.cause.as_ref()));
             error.code
         }
     };

@@ -26,6 +26,13 @@ pub enum EndCause {
     NoAnswer,
     /// Objects belong to other apps.
     Ownership(Vec<Owned>),
+    /// There is no such app.
+    NoApp {
+        /// Its name.
+        app: String,
+        /// Namespace of its record.
+        namespace: String,
+    },
     /// The input has no object.
     Empty,
     /// Objects of the input lack what every object has.

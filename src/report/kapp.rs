@@ -4,6 +4,7 @@
 pub mod changes;
 pub mod diff;
 pub mod errors;
+pub mod history;
 pub mod prompt;
 pub mod renderer;
 pub mod reports;

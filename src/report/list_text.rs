@@ -33,7 +33,7 @@ pub fn json(apps: &[Value]) -> String {
 }
 
 /// A time without fractions of a second, `2026-11-21T10:23:10Z`; unchanged if it cannot be parsed.
-fn to_the_second(time: &str) -> String {
+pub(super) fn to_the_second(time: &str) -> String {
     match time.parse::<jiff::Timestamp>() {
         Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         Err(_) => time.to_owned(),

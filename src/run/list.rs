@@ -13,6 +13,7 @@ use crate::app::listing::listed;
 use crate::app::record::config_map_kind;
 use crate::cluster::{ListQuery, list_all};
 use crate::event::Target;
+use crate::plan::filter::ObjectFilter;
 
 /// Options of a list.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct List {
     pub namespace: NamespaceOptions,
     /// Whether to list all namespaces.
     pub all_namespaces: bool,
+    /// Which records.
+    pub filter: ObjectFilter,
 }
 
 /// Apps, with where they are.
@@ -55,7 +58,8 @@ impl List {
         let namespace = (!self.all_namespaces).then_some(namespaces.record.as_str());
         let query = ListQuery::new(config_map_kind(), namespace, RECORD_LABEL);
         let page = list_all(&*cluster, &query).await?;
-        let mut apps: Vec<Value> = page.items.iter().map(|record| listed(record)).collect();
+        let mut apps: Vec<Value> =
+            page.items.iter().filter(|record| self.filter.matches(record)).map(|record| listed(record)).collect();
         apps.sort_by_key(|app| (app.text("/namespace").to_owned(), app.text("/name").to_owned()));
         Ok(ListedApps { target, namespace: namespaces.record, apps })
     }

@@ -45,6 +45,34 @@ pub enum Consent {
     Nobody,
 }
 
+impl Consent {
+    /// Asks at once, in a command without a run.
+    ///
+    /// # Errors
+    /// The user declined, or nobody can be asked.
+    pub fn obtain(self, question: &str) -> Result<(), CommandError> {
+        match self {
+            Self::Given => Ok(()),
+            Self::Ask(ask) => agreed(ask(question)),
+            Self::Nobody => Err(nobody()),
+        }
+    }
+}
+
+fn nobody() -> CommandError {
+    CommandError::usage("not confirmed: there is nobody to ask; answer on standard input, or use --yes")
+}
+
+/// What an answer means.
+fn agreed(answer: io::Result<bool>) -> Result<(), CommandError> {
+    match answer {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CommandError::usage("stopped: the change was not confirmed").because(EndCause::Declined)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(nobody().because(EndCause::NoAnswer)),
+        Err(error) => Err(CommandError::usage(format!("failed to ask: {error}"))),
+    }
+}
+
 /// A running command.
 pub struct Run {
     /// Sink of events.
@@ -155,8 +183,6 @@ impl Run {
     /// # Errors
     /// The user declined, or nobody can be asked.
     pub async fn confirm(&self, question: &str) -> Result<(), CommandError> {
-        let nobody =
-            || CommandError::usage("not confirmed: there is nobody to ask; answer on standard input, or use --yes");
         let ask = match self.terminal.consent() {
             Consent::Given => return Ok(()),
             Consent::Ask(ask) => ask,
@@ -168,23 +194,16 @@ impl Run {
         // On its own thread: a signal ends the run, but nothing interrupts reading a line.
         let asking = tokio::task::spawn_blocking(move || ask(&question));
         let answer = until_stopped(self.stop.clone(), async {
-            let failed = |error: String| CommandError::usage(format!("failed to ask: {error}"));
-            let answer = asking.await.map_err(|error| failed(error.to_string()))?;
-            answer.map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => nobody().because(EndCause::NoAnswer),
-                _ => failed(error.to_string()),
-            })
+            asking.await.map_err(|error| CommandError::usage(format!("failed to ask: {error}")))
         });
         let answer = answer.await;
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) += asked_at.elapsed();
-        match answer {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(CommandError::usage("stopped: the change was not confirmed").because(EndCause::Declined)),
-            Err(error) => {
-                self.terminal.leave_question();
-                Err(error)
-            }
+        let declined = matches!(answer, Ok(Ok(false)));
+        let agreed = answer.and_then(agreed);
+        if agreed.is_err() && !declined {
+            self.terminal.leave_question();
         }
+        agreed
     }
 
     /// Ends the run with the last event; returns the exit code.

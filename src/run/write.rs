@@ -194,7 +194,10 @@ impl Writing<'_> {
 
     fn judged(&self) -> Judged<'_> {
         let policy = PolicyReport::of(self.setup.policy_source.clone(), self.report);
-        Judged { findings: &self.report.findings, policy: serde_json::to_value(policy).unwrap_or_default() }
+        let around = &self.run.environment;
+        let is_server = self.setup.cluster.capabilities().server;
+        let by = if is_server { format!("{}@{}", around.user, around.host) } else { String::new() };
+        Judged { findings: &self.report.findings, policy: serde_json::to_value(policy).unwrap_or_default(), by }
     }
 
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {

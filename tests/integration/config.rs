@@ -194,6 +194,8 @@ spec:
     let history = app.history();
     let recorded = parse_text(&history[1]["data"]["findings"]).to_string();
     assert!(recorded.contains(fingerprint) && recorded.contains("nobody has one yet"), "{recorded}");
+    let shown = app.run("history", &[]).expect(0).json();
+    assert_eq!(shown["changes"][0]["waivers"][0]["reason"], "nobody has one yet");
     app.delete(&["--preflight=none"]).expect(0);
 }
 

@@ -3,6 +3,7 @@
 
 mod aggregated;
 mod annotations;
+mod app_history;
 mod architecture;
 mod bad_input;
 mod budgets;
@@ -85,6 +86,7 @@ fn all_tests() -> Vec<TestCase> {
     [
         aggregated::tests(),
         annotations::tests(),
+        app_history::tests(),
         architecture::tests(),
         bad_input::tests(),
         budgets::tests(),

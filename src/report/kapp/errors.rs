@@ -48,6 +48,7 @@ pub fn text(end: &End<'_>) -> String {
     match end.cause {
         Some(EndCause::Declined) => "Stopped".to_owned(),
         Some(EndCause::NoAnswer) => "Asking for confirmation:\n  EOF".to_owned(),
+        Some(EndCause::NoApp { app, namespace }) => format!("App '{app}' (namespace: {namespace}) does not exist: "),
         Some(EndCause::Ownership(owned)) => ownership(owned),
         Some(EndCause::Empty) => "Trying to apply empty set of resources will result in deletion of resources on \
                                   cluster. Refusing to continue unless --dangerous-allow-empty-list-of-resources is \
@@ -74,6 +75,12 @@ pub fn text(end: &End<'_>) -> String {
         }
         None => never_ready(end.unfinished).unwrap_or_else(|| end.error.to_owned()),
     }
+}
+
+/// The text for a command without a run.
+#[must_use]
+pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
+    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_write: None })
 }
 
 fn timed_out(unfinished: &[UnfinishedLine], after: u64, of_object: bool) -> String {

@@ -71,7 +71,7 @@ const REPLACED: [(&str, &str); 13] = [
     (r"\d{19}", "LABEL"),
     (r"v1\.[0-9a-f]{32}", "ASSOCIATION"),
     (r"https://127\.0\.0\.1:\d+", "SERVER"),
-    (r"web-[0-9a-f]{8,10}(-[a-z0-9]{5})?", "web-GENERATED"),
+    (r"web-[0-9a-f]{5,10}(-[a-z0-9]{5})?", "web-GENERATED"),
     (r"lb-[a-z0-9]{5}\b", "lb-GENERATED"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "MOMENT"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}", "UID"),

@@ -1,0 +1,114 @@
+//! The history of an app as its commands show it, kapp's entries alike, and its garbage collection.
+
+use serde_json::{Value, json};
+
+use crate::support::apply::{TestApp, config_map, config_map_path};
+use crate::support::{Pushback, TestCase, TestCluster, cases, kapp};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        ApiServer: changes_are_listed_newest_first_with_who_made_them,
+        ApiServer: changes_that_kapp_recorded_are_listed_too,
+        ApiServer: old_changes_are_deleted_after_a_question_and_the_newest_stay,
+        ApiServer: the_history_of_an_app_with_a_long_name_is_kept_short_too,
+        ApiServer: kapps_commands_on_changes_and_labels_answer_as_kapp_does,
+    ]
+}
+
+fn deployed(name: &str, times: usize) -> TestApp {
+    let app = TestApp::new(name, &TestCluster::shared().namespace("history"));
+    for value in 1..=times {
+        app.apply(&config_map("a", &value.to_string()), &[]).expect(0);
+    }
+    app
+}
+
+fn as_kapp(app: &TestApp) -> Pushback {
+    let pushback = Pushback::on(TestCluster::shared());
+    pushback.with("PUSHBACK_VOICE", "kapp").with("KAPP_NAMESPACE", &app.namespace)
+}
+
+fn listed(app: &TestApp, more: &[&str]) -> Vec<Value> {
+    app.run("history", more).expect(0).json()["changes"].as_array().expect("changes").clone()
+}
+
+fn names(changes: &[Value]) -> Vec<&str> {
+    changes.iter().map(|change| change["name"].as_str().expect("a name")).collect()
+}
+
+fn changes_are_listed_newest_first_with_who_made_them() {
+    let app = deployed("shop", 3);
+    let changes = listed(&app, &[]);
+    assert_eq!(changes.len(), 3);
+    let started: Vec<&str> = changes.iter().filter_map(|change| change["startedAt"].as_str()).collect();
+    let time = |text: &str| text.parse::<jiff::Timestamp>().expect("a time");
+    assert!(started.is_sorted_by(|newer, older| time(newer) > time(older)), "{started:?}");
+    for change in &changes {
+        assert!(change["by"].as_str().is_some_and(|by| by.contains('@')), "{change}");
+        assert_eq!((&change["outcome"], &change["namespaces"]), (&json!("succeeded"), &json!([app.namespace])));
+    }
+    let table = app.pushback.run(&["history", "-a", "shop", "-n", &app.namespace]).expect(0).stdout;
+    let operations: Vec<&str> = table.lines().skip(1).filter_map(|line| line.rsplit("  ").next()).collect();
+    assert_eq!(operations, ["1 update", "1 update", "1 create"]);
+
+    assert_eq!(listed(&app, &["--after", started[1]]).len(), 1);
+    assert_eq!(listed(&app, &["--before", started[1]]).len(), 1);
+    assert_eq!(listed(&app, &["--before", "2020-01-01"]).len(), 0);
+    app.run("history", &["--before", "soon"]).expect(1);
+    let missing = TestApp::new("shpo", &app.namespace).run("history", &[]).expect(1);
+    assert!(missing.stderr.contains("did you mean shop?"), "{}", missing.stderr);
+}
+
+fn changes_that_kapp_recorded_are_listed_too() {
+    let namespace = TestCluster::shared().namespace("history");
+    kapp::revive("01-plain", &[("kd-a", &namespace)]);
+    let app = TestApp::new("shop", &namespace);
+    let changes = listed(&app, &[]);
+    assert!(!changes.is_empty() && changes.iter().all(|change| change["outcome"] == "succeeded"), "{changes:?}");
+    assert_eq!(changes[0]["name"], app.spec()["lastChangeName"]);
+}
+
+fn old_changes_are_deleted_after_a_question_and_the_newest_stay() {
+    let app = deployed("shop", 4);
+    let changes = listed(&app, &[]);
+    let arguments = ["ac", "gc", "-a", "shop", "--max", "2"];
+    let declined = as_kapp(&app).run_with_input(&arguments, b"n\n").expect(1);
+    assert!(declined.stderr.contains("kapp: Error: Stopped"), "{}", declined.stderr);
+    assert_eq!(app.history().len(), 4);
+    let arguments = ["app-change", "gc", "-a", "shop", "-n", &app.namespace, "--max", "2", "--yes"];
+    assert_eq!(app.pushback.run(&arguments).expect(0).stdout, "deleted 2, kept 2\n");
+    assert_eq!(names(&listed(&app, &[])), names(&changes[..2]));
+}
+
+fn the_history_of_an_app_with_a_long_name_is_kept_short_too() {
+    // The server cuts the names of its entries, and no label holds the name.
+    let app = deployed("shop-".repeat(15).trim_end_matches('-'), 2);
+    assert_eq!(listed(&app, &[]).len(), 2);
+    app.apply(&config_map("a", "last"), &["--app-changes-max-to-keep", "1"]).expect(0);
+    let left = listed(&app, &[]);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0]["name"], app.spec()["lastChangeName"]);
+    app.delete(&[]).expect(0);
+    let entry = config_map_path(&app.namespace, left[0]["name"].as_str().expect("a name"));
+    assert_eq!(TestCluster::shared().api().get(&entry).status, 404);
+}
+
+fn kapps_commands_on_changes_and_labels_answer_as_kapp_does() {
+    let app = deployed("shop", 2);
+    let kapp = as_kapp(&app);
+    let said = |arguments: &[&str]| kapp.run(arguments).expect(0).stdout;
+    assert_eq!(said(&["label", "-a", "shop"]), format!("kapp.k14s.io/app={}", app.label()));
+    let changes = listed(&app, &[]);
+    let names = names(&changes);
+    assert_eq!(said(&["ac", "ls", "-a", "shop", "--column", "name"]), format!("{}\t\n{}\t\n", names[0], names[1]));
+    let cells = said(&["app-change", "list", "-a", "shop"]);
+    let cells: Vec<&str> = cells.lines().next().expect("a row").split('\t').collect();
+    assert_eq!((cells[0], cells[3], cells.len()), (names[0], "true", 6));
+    assert!(cells[4].starts_with("update: Op: 0 create, 0 delete, 1 update, "), "{cells:?}");
+    let shown = said(&["ac", "gc", "-a", "shop", "--max", "1", "-y", "--tty"]);
+    assert!(shown.contains("App changes to delete\n") && shown.contains(names[1]), "{shown}");
+    assert!(shown.ends_with("Kept 1, deleted 1 app changes\n\nSucceeded\n"), "{shown}");
+    let missing = kapp.run(&["ac", "ls", "-a", "nope"]).expect(1);
+    let expected = format!("kapp: Error: App 'nope' (namespace: {}) does not exist: \n", app.namespace);
+    assert_eq!(missing.stderr, expected);
+}
