@@ -12,6 +12,7 @@ pub mod history;
 pub mod inspect;
 pub mod kapp;
 pub mod list;
+pub mod logs;
 mod not_parsed;
 pub mod reports;
 pub mod rules;
@@ -63,6 +64,8 @@ enum Command {
     AppChange(history::AppChangeArgs),
     /// Print the label of an app's objects
     Label(history::LabelArgs),
+    /// Show the logs of an app's Pods
+    Logs(logs::LogsArgs),
     /// List the preflight rules, or explain one
     Rules(rules::RulesArgs),
     /// Compare two releases of an operator: what changed, and how bad it may be
@@ -147,6 +150,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::History(arguments) => history::run(&global, arguments).await,
             Command::AppChange(arguments) => history::run_app_change(&global, arguments).await,
             Command::Label(arguments) => history::run_label(&global, arguments).await,
+            Command::Logs(arguments) => screen::simple(&global, logs::run(&global, arguments).await),
             Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::Storage(arguments) => storage::run(&global, arguments).await,

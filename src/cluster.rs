@@ -76,6 +76,15 @@ pub trait Cluster: fmt::Debug + Send + Sync {
         resource_version: &str,
     ) -> Result<BoxStream<'static, Result<WatchEvent, ClusterError>>, ClusterError>;
 
+    /// Lines of a container's log. Ends with the log or, where it is followed, with the container.
+    async fn logs(
+        &self,
+        pod: &Address,
+        _query: &LogQuery,
+    ) -> Result<BoxStream<'static, Result<String, ClusterError>>, ClusterError> {
+        Err(ClusterError::new(ErrorKind::Unsupported, format!("{} has no log of {pod}", self.description())))
+    }
+
     /// A lock on this machine for one app, if the cluster cannot store one (a directory).
     /// `Ok(None)`: the lock is in the app's record. `ErrorKind::Locked` while another process holds it.
     async fn local_lock(&self, _namespace: &str, _app: &str) -> Result<Option<LocalLock>, ClusterError> {
@@ -178,6 +187,17 @@ impl fmt::Display for Address {
         }
         f.write_str(&self.name)
     }
+}
+
+/// What to read of a container's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogQuery {
+    /// Name of the container.
+    pub container: String,
+    /// Whether to wait for what is written from now on.
+    pub follow: bool,
+    /// Number of lines at its end; `None` for all.
+    pub lines: Option<u64>,
 }
 
 /// What to list or watch.

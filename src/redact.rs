@@ -94,6 +94,11 @@ impl Secrets {
         self.sort()
     }
 
+    /// The same for text that is no message of a server: what is quoted there is not suspicious by itself.
+    pub(crate) fn in_other_text(self) -> Self {
+        Self { strict: false, ..self }
+    }
+
     fn sort(mut self) -> Self {
         // The longest first, so that a value that contains another is masked whole.
         self.values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));

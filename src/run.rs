@@ -13,6 +13,7 @@ pub mod input;
 pub mod inspect;
 pub mod judging;
 pub mod list;
+pub mod logs;
 pub mod look;
 pub mod options;
 pub mod outcome;

@@ -59,6 +59,20 @@ pub fn has_own_identity(live: &Value) -> bool {
     head == format!("v1;{}/{}/{}/{}", object.namespace, object.group, object.kind, object.name)
 }
 
+/// Removes what marks an object as an app's: labels, also those in selectors and templates, and the identity.
+pub fn remove_marks(object: &mut Value) {
+    match object {
+        Value::Object(fields) => {
+            for mark in [APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION] {
+                fields.shift_remove(mark);
+            }
+            fields.values_mut().for_each(remove_marks);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_marks),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

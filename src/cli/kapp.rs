@@ -16,8 +16,13 @@ use crate::run::error::CommandError;
 use crate::run::options::{Details, PreflightOptions};
 
 /// Names of kapp for a command of the tree that it does not have by itself.
-const NAMES: [(&str, &[&str]); 4] =
-    [("apply", &["d", "dep"]), ("delete", &["del", "rm"]), ("inspect", &["i", "is", "insp"]), ("list", &["l"])];
+const NAMES: [(&str, &[&str]); 5] = [
+    ("apply", &["d", "dep"]),
+    ("delete", &["del", "rm"]),
+    ("inspect", &["i", "is", "insp"]),
+    ("list", &["l"]),
+    ("logs", &[]),
+];
 
 /// Other commands of kapp, whose subcommands are kapp's too.
 const OTHERS: [&str; 3] = ["app-change", "history", "label"];

@@ -13,6 +13,7 @@ mod exec;
 pub mod fuzzing;
 mod kubeconfig;
 mod limit;
+mod logs;
 mod plain;
 mod proxy;
 mod request;
@@ -48,7 +49,7 @@ use self::transport::{Answer, Server, Transport};
 use super::estimate::{Going, written};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
-    Kinds, ListQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written, json_patch,
+    Kinds, ListQuery, LogQuery, Notices, Page, Patch, ServerVersion, WatchEvent, Written, json_patch,
 };
 
 /// An API server, and what is known about it.
@@ -373,6 +374,15 @@ impl Cluster for KubeCluster {
         let answer = self.transport.stream(&call).await?;
         self.transport.tell(&call, &answer.warnings);
         Ok(watch::events(answer.body))
+    }
+
+    async fn logs(
+        &self,
+        pod: &Address,
+        query: &LogQuery,
+    ) -> Result<BoxStream<'static, Result<String, ClusterError>>, ClusterError> {
+        let answer = self.transport.stream(&Call::logs(pod, query)?).await?;
+        Ok(logs::lines(answer.body))
     }
 }
 

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Pushback, TestCase, cases};
+use crate::support::{Pushback, TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: every_documented_gate_passes_what_is_harmless_and_fails_what_breaks,
         Nothing: a_live_app_is_a_side,
+        ApiServer: a_live_app_is_what_it_was_deployed_from,
         Nothing: a_live_app_that_is_not_there_is_told,
         Nothing: a_change_of_a_definition_has_the_published_form,
         Nothing: a_required_field_with_a_default_is_switched_alike_everywhere,
@@ -135,6 +136,21 @@ fn a_live_app_is_a_side() {
     let simulate =
         ["upgrade", "simulate", "--cluster", "dir:live", "--from", "app:shop", "--to", "config", "--dry-run"];
     assert!(pushback.run(&simulate).expect(0).stdout.contains("kind: UpgradeSuite"));
+}
+
+fn a_live_app_is_what_it_was_deployed_from() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("live-side");
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: operator}\nspec: {selector: {app: operator}, ports: [{port: 80}]}\n";
+    let deployment = DEPLOYMENT.replace(", namespace: shop", "");
+    let pushback = Pushback::on(cluster);
+    pushback.write("release/all.yaml", format!("{deployment}---\n{service}"));
+    let apply = ["apply", "-a", "shop", "-n", &namespace, "-f", "release", "--wait=false", "--yes"];
+    pushback.run(&apply).expect(0);
+    let app = format!("app:{namespace}/shop");
+    let diff = ["upgrade", "diff", "--from", &app, "--to", "release", "--format", "json"];
+    let same = pushback.run(&diff).expect(0).json();
+    assert_eq!(same["componentChanges"], json!([]), "{same}");
 }
 
 fn a_live_app_that_is_not_there_is_told() {

@@ -35,6 +35,7 @@ mod kapp_voice;
 mod kill_points;
 mod live_objects;
 mod locking;
+mod logs;
 #[path = "../../benches/shared/measure.rs"]
 #[expect(dead_code, reason = "the benchmarks ask for more than peak memory")]
 mod measure;
@@ -118,6 +119,7 @@ fn all_tests() -> Vec<TestCase> {
         kill_points::tests(),
         live_objects::tests(),
         locking::tests(),
+        logs::tests(),
         ordering::tests(),
         output::tests(),
         ownership::tests(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::retry::Repeatable;
 use crate::cluster::{
-    Address, ApplyOptions, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, ListQuery, Patch,
+    Address, ApplyOptions, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, ListQuery, LogQuery, Patch,
 };
 use crate::redact::Secrets;
 
@@ -114,6 +114,23 @@ impl Call {
         parameters.append_to(&mut url);
         let label = list_label("watch", query);
         Ok(Self { stream: true, ..Self::new(Method::GET, url, label, counter("watch", &query.kind)) })
+    }
+
+    pub(super) fn logs(pod: &Address, query: &LogQuery) -> Result<Self, ClusterError> {
+        let address = Address { subresource: "log".to_owned(), ..pod.clone() };
+        let mut url = object_path(&address, &address.name)?;
+        let mut parameters = Parameters::default();
+        parameters.add("container", &query.container);
+        if query.follow {
+            parameters.add("follow", "true");
+        }
+        if let Some(lines) = query.lines {
+            parameters.add("tailLines", &lines.to_string());
+        }
+        parameters.append_to(&mut url);
+        let call = Self::new(Method::GET, url, label("read", &address), counter("get", &address.kind));
+        // A container that has not begun is not worth waiting for.
+        Ok(Self { stream: true, dispensable: true, accept: "*/*", ..call })
     }
 
     pub(super) fn create(address: &Address, body: &Value, dry_run: bool) -> Result<Self, ClusterError> {

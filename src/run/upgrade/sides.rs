@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pushback_preflight::{ObjectRef, Positions};
 use serde_json::Value;
 
+use crate::app::identity;
 use crate::app::record::observe;
 use crate::cluster::Announce;
 use crate::manifest::{InputError, Manifest};
@@ -107,7 +108,7 @@ pub struct LiveApp {
     pub namespace: String,
 }
 
-/// Reads an app from the cluster.
+/// Reads an app from the cluster, without what marks its objects as the app's: a release does not have it.
 ///
 /// # Errors
 /// No such app, or some of its objects cannot be read: they would appear to be deleted.
@@ -133,7 +134,11 @@ pub async fn read_app(
             "derive it from the manifests instead: -f",
         ));
     }
-    Ok(LiveApp { objects: live.objects.into_values().collect(), namespace: namespaces.objects })
+    let objects = live.objects.into_values().map(|mut object| {
+        identity::remove_marks(Arc::make_mut(&mut object));
+        object
+    });
+    Ok(LiveApp { objects: objects.collect(), namespace: namespaces.objects })
 }
 
 /// Both results, or the errors of both.

@@ -299,7 +299,8 @@ impl TestCluster {
     fn kwok_arguments(&self, binaries: &Binaries, port: u16) -> Result<Vec<String>, String> {
         let mut arguments = vec![
             format!("--kubeconfig={}", self.path("admin.kubeconfig")?),
-            "--manage-all-nodes=true".to_owned(),
+            // Not the nodes that a test plays itself.
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
             "--node-lease-duration-seconds=40".to_owned(),
             "--node-ip=127.0.0.1".to_owned(),
             format!("--node-port={port}"),

@@ -161,7 +161,11 @@ fn serve(stream: StreamOwned<ServerConnection, TcpStream>, handler: &Handler) ->
             Value::String(target) if (300..400).contains(&status) => format!("location: {target}\r\n"),
             _ => String::new(),
         };
-        let answer = answer.to_string();
+        // A text is sent as it is.
+        let answer = match answer {
+            Value::String(text) if !(300..400).contains(&status) => text,
+            answer => answer.to_string(),
+        };
         let reason = http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         write!(
             stream.get_mut(),

@@ -1,0 +1,138 @@
+//! The logs of an app's Pods: from a server that answers as a kubelet does, through the real API server.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::support::api::ApiClient;
+use crate::support::apply::TestApp;
+use crate::support::https::{HttpsServer, Request};
+use crate::support::pushback::{Pushback, Ran};
+use crate::support::running::Running;
+use crate::support::{TestCase, TestCluster, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    cases![
+        ApiServer: the_logs_of_all_containers_are_shown_without_secrets_and_control_characters,
+        ApiServer: a_log_is_followed_to_its_end_and_a_new_pod_too,
+        Nothing: a_folder_has_no_logs,
+    ]
+}
+
+fn api() -> &'static ApiClient {
+    TestCluster::shared().api()
+}
+
+fn app(name: &str) -> TestApp {
+    TestApp::new("shop", &TestCluster::shared().namespace(name))
+}
+
+fn logs(app: &TestApp, arguments: &[&str]) -> Ran {
+    app.pushback.run(&[&["logs", "-a", "shop", "-n", &app.namespace][..], arguments].concat()).expect(0)
+}
+
+/// A node whose kubelet is a server of the test; it is gone when this value is dropped.
+struct Node {
+    name: String,
+    asked: Arc<Mutex<Vec<String>>>,
+    _kubelet: HttpsServer,
+}
+
+impl Node {
+    fn start(name: &str, log: impl Fn(&str) -> (u16, Value) + Send + Sync + 'static) -> Self {
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let seen = Arc::clone(&asked);
+        let kubelet = HttpsServer::start(&[], move |request: &Request| {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(request.target.clone());
+            log(&request.target)
+        });
+        // Nothing is scheduled there, no DaemonSet either: other tests use the same cluster.
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {
+            "unschedulable": true, "taints": [{"key": "logs.test/only", "effect": "NoSchedule"}]}});
+        let made = api().post("/api/v1/nodes", &node);
+        assert_eq!(made.status, 201, "{}", made.body);
+        let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port()}}}});
+        let told = api().merge_patch(&format!("/api/v1/nodes/{name}/status"), &status);
+        assert_eq!(told.status, 200, "{}", told.body);
+        Self { name: name.to_owned(), asked, _kubelet: kubelet }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        api().delete(&format!("/api/v1/nodes/{}", self.name));
+    }
+}
+
+fn pod(name: &str, node: &str, containers: &[&str]) -> String {
+    let containers: Vec<Value> = containers.iter().map(|name| json!({"name": name, "image": "app:1"})).collect();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"nodeName": node, "containers": containers}});
+    format!("---\n{pod}\n")
+}
+
+fn the_logs_of_all_containers_are_shown_without_secrets_and_control_characters() {
+    let app = app("logs");
+    let node = Node::start(&format!("{}-node", app.namespace), |target| match target {
+        target if target.contains("/side") => (400, json!("container \"side\" is waiting to start")),
+        _ => (200, json!("  indented\npassword is hunter2-and-more\n\u{1b}[2Jcleared\nlast")),
+    });
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {password: hunter2-and-more}\n";
+    let web = pod("web", &node.name, &["main", "side"]);
+    app.apply(&format!("{secret}{web}"), &["--wait=false"]).expect(0);
+    insta::assert_snapshot!(logs(&app, &["--lines=3"]).stdout.trim_end(), @r#"
+    # starting tailing 'web > main' logs
+    web > main |   indented
+    web > main | password is ***
+    web > main | \u{1b}[2Jcleared
+    web > main | last
+    # ending tailing 'web > main' logs
+    # no logs of 'web > side': container "side" is waiting to start
+    "#);
+    let asked = node.asked.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
+    assert!(asked.contains("/web/main?tailLines=3"), "{asked}");
+    let one = logs(&app, &["-c", "main", "--container-tag=false", "--lines=-1"]).stdout;
+    assert!(one.contains("\n  indented\n") && !one.contains("side"), "{one}");
+    let lines = logs(&app, &["-c", "main", "-o", "json"]).stdout;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((lines.len(), &lines[0]["line"], &lines[0]["pod"]), (4, &json!("  indented"), &json!("web")));
+}
+
+fn a_log_is_followed_to_its_end_and_a_new_pod_too() {
+    let app = app("follow");
+    let node = Node::start(&format!("{}-node", app.namespace), |target| {
+        let pod = if target.contains("/first/") { "first" } else { "second" };
+        (200, json!(format!("hello from {pod}\n")))
+    });
+    let (first, second) = (pod("first", &node.name, &["main"]), pod("second", &node.name, &["main"]));
+    app.apply(&first, &["--wait=false"]).expect(0);
+    begin(&app, "first");
+    let follow = ["logs", "-a", "shop", "-n", &app.namespace, "--follow", "-o", "json"];
+    let mut followed = Running::start(app.pushback.command(&follow));
+    followed.wait_for("the first log", |line| line["line"] == "hello from first");
+    app.apply(&format!("{first}{second}"), &["--wait=false"]).expect(0);
+    begin(&app, "second");
+    followed.wait_for("the second log", |line| line["line"] == "hello from second");
+    assert!(!followed.has_ended());
+}
+
+/// The kubelet says that the container runs.
+fn begin(app: &TestApp, pod: &str) {
+    let path = format!("/api/v1/namespaces/{}/pods/{pod}", app.namespace);
+    let status = json!({"status": {"containerStatuses": [{"name": "main", "image": "app:1", "imageID": "", "ready": true,
+        "restartCount": 0, "state": {"running": {"startedAt": "2024-01-01T00:00:00Z"}}}]}});
+    let told = api().merge_patch(&format!("{path}/status"), &status);
+    assert_eq!(told.status, 200, "{}", told.body);
+}
+
+fn a_folder_has_no_logs() {
+    let pushback = Pushback::new();
+    pushback.write("app.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+    pushback.run(&["apply", "-a", "shop", "-f", "app.yaml", "--cluster", "dir:live", "--yes"]).expect(0);
+    let told = pushback.run(&["logs", "-a", "shop", "--cluster", "dir:live"]).expect(1).complaints();
+    insta::assert_snapshot!(told, @r"
+    error: dir:live has no Pods, and no logs
+    hint: name an API server: --cluster kube
+    ");
+}
