@@ -12,7 +12,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
-pub use details::{EndCause, Owned, Said, Target, Whole};
+pub use details::{EndCause, OutOfBounds, Owned, Said, Target, Whole};
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -199,6 +199,9 @@ pub enum Event {
         /// Why the write failed or was skipped, or how it was done if not in the usual way.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
+        /// The server's reason for a failure, such as `Invalid`.
+        #[serde(skip)]
+        reason: String,
         /// Duration of the write.
         elapsed: Millis,
     },

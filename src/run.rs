@@ -1,5 +1,6 @@
 //! The steps that commands share: set up, look at the app, plan, judge, write. Each command stops at its own step.
 
+mod allowed;
 pub mod answer;
 pub mod apply;
 pub mod compare;

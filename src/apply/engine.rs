@@ -337,6 +337,7 @@ impl<'a> Engine<'a> {
                 operation,
                 outcome: if is_going { ChangeOutcome::Requested } else { ChangeOutcome::Ok },
                 message: done.message,
+                reason: String::new(),
                 elapsed: elapsed.into(),
             });
         }
@@ -388,6 +389,7 @@ impl<'a> Engine<'a> {
             operation: planned.change.operation,
             outcome: if stopped { ChangeOutcome::Skipped } else { ChangeOutcome::Failed },
             message: message.clone(),
+            reason: failure.reason().to_owned(),
             elapsed: elapsed.into(),
         });
         if stopped {

@@ -211,6 +211,9 @@ impl Writer {
         if *self.gave_up.borrow() {
             return Err(Failure::NotSent);
         }
+        if let Some((message, reason)) = &planned.refused {
+            return Err(Failure::RefusedBefore(message.clone(), reason.clone()));
+        }
         match planned.change.operation {
             Operation::Create => self.create(planned, address, deadline).await,
             Operation::Update => self.update(planned, address).await,

@@ -10,7 +10,7 @@ use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 
-use super::filters::{ChangeFilterArgs, FilterArgs};
+use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::app::history;
 use crate::app::lease::LockOptions;
@@ -25,6 +25,7 @@ use crate::report::check::formats;
 use crate::report::kapp;
 use crate::report::theme::ColorChoice;
 use crate::run::connect::ClusterOptions;
+use crate::run::delete::Derived;
 use crate::run::error::CommandError;
 use crate::run::options::{AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, WriteOptions};
 
@@ -79,6 +80,9 @@ pub struct GlobalArgs {
     /// How output looks in kapp's voice; `None` in our own.
     #[arg(skip)]
     pub kapp: Option<kapp::Style>,
+    /// What becomes of objects that controllers have made when an app is deleted; kapp has flags for it.
+    #[arg(skip)]
+    pub derived: Derived,
 }
 
 impl GlobalArgs {
@@ -260,6 +264,7 @@ impl InputArgs {
             into_namespace: self.into_ns,
             map_namespaces: self.map_ns,
             no_prune: plan.patch,
+            allowed: plan.allow.resolve(),
             selection: Selection { objects: plan.filters.resolve()?, changes: plan.change_filter.diff_filter },
             allow_empty: self.dangerous_allow_empty_list_of_resources,
             recheck: plan.recheck,
@@ -309,6 +314,8 @@ pub struct PlanArgs {
     /// Folder for custom resources as they were before a conversion plan converts them: one file for each
     #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     pub storage_backup: Option<PathBuf>,
+    #[command(flatten)]
+    pub allow: AllowArgs,
     #[command(flatten)]
     pub filters: FilterArgs,
     #[command(flatten)]
@@ -427,7 +434,8 @@ pub struct WriteArgs {
     /// Exit with 3 where something was changed and with 2 where nothing was
     #[arg(long)]
     pub apply_exit_status: bool,
-    /// Start no more writes after one has failed
+    /// Start no more writes after one has failed; where false, the server's refusal of an object in the plan does not keep
+    /// the others from being written
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide_short_help = true)]
     pub exit_early_on_apply_error: bool,

@@ -18,18 +18,26 @@ use crate::run::options::{Command, RunOptions};
 Examples:
   pushback delete -a shop
   pushback delete -a shop --yes --wait=false
+  pushback delete -a shop --diff-run                         what it would delete
   pushback delete -a shop --filter-kind Job                  the app stays, with the rest
 
 Objects whose delete-strategy is orphan stay. An app that does not exist is no error.
 
 Exit codes: 0 done, 1 wrong input, 10 refused before anything was deleted, 12 another run holds the
-app, 13 no cluster, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out.")]
+app, 13 no cluster, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out; with
+--diff-exit-status 2 no changes, 3 changes.")]
 pub struct DeleteArgs {
     #[command(flatten)]
     app: AppArgs,
     /// File with Config documents: order, waits, preflight rules; can be given more than once
     #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
     config: Vec<String>,
+    /// Stop after the plan
+    #[arg(long)]
+    diff_run: bool,
+    /// With --diff-run, exit with 3 where there are changes and with 2 where there are none
+    #[arg(long)]
+    diff_exit_status: bool,
     #[command(flatten)]
     filters: FilterArgs,
     #[command(flatten)]
@@ -42,20 +50,29 @@ pub struct DeleteArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
-    let DeleteArgs { app, filters, change_filter, config, preflight, write } = arguments;
+    let DeleteArgs { app, config, diff_run, diff_exit_status, filters, change_filter, preflight, write } = arguments;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, DiffStyle::None, is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
         let options = RunOptions {
-            command: Command::Delete,
+            command: if diff_run { Command::Diff } else { Command::Delete },
             cluster: global.cluster()?,
             app: app.resolve(),
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
         let selection = Selection { objects: filters.resolve()?, changes: change_filter.diff_filter };
-        Delete { options, config, selection, write: write.resolve() }.run(run).await
+        let delete = Delete {
+            options,
+            config,
+            selection,
+            is_dry: diff_run,
+            diff_exit_status,
+            derived: global.derived,
+            write: write.resolve(),
+        };
+        delete.run(run).await
     })
     .await
 }

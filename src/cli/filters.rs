@@ -1,4 +1,4 @@
-//! Arguments that select a part of an app, under kapp's names.
+//! Arguments that select a part of an app, or limit what is written, under kapp's names.
 
 use clap::Args;
 use pushback_preflight::selector::LabelSelector;
@@ -6,6 +6,7 @@ use pushback_preflight::selector::LabelSelector;
 use crate::environment::wall_clock;
 use crate::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
 use crate::run::error::CommandError;
+use crate::run::options::Allowed;
 
 /// Value of `--filter`, if it is not empty.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,34 @@ pub struct ChangeFilterArgs {
     #[arg(long, value_name = "JSON", value_parser = ChangeFilter::parse, default_value = "", hide_default_value = true,
           hide_short_help = true)]
     pub diff_filter: ChangeFilter,
+}
+
+/// Where something may be written.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Plan")]
+pub struct AllowArgs {
+    /// Refuse objects in other namespaces than those of --allow-ns, --into-ns, --map-ns and --namespace, and
+    /// cluster-scoped ones
+    #[arg(long, hide_short_help = true)]
+    pub allow_check: bool,
+    /// With --allow-check: allow objects in these namespaces
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_short_help = true)]
+    pub allow_ns: Vec<String>,
+    /// With --allow-check: allow objects in all namespaces
+    #[arg(long, hide_short_help = true)]
+    pub allow_all_ns: bool,
+    /// With --allow-check: allow cluster-scoped objects
+    #[arg(long, hide_short_help = true)]
+    pub allow_cluster: bool,
+}
+
+impl AllowArgs {
+    /// Resolves to what may be written; `None` if everything may.
+    #[must_use]
+    pub fn resolve(self) -> Option<Allowed> {
+        let namespaces = (!self.allow_all_ns).then(|| given(self.allow_ns).collect());
+        self.allow_check.then_some(Allowed { namespaces, cluster_scoped: self.allow_cluster })
+    }
 }
 
 impl FilterArgs {

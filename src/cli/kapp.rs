@@ -12,6 +12,7 @@ use super::reports::HeldDocument;
 use super::{Cli, command};
 use crate::report::kapp::{DiffLook, Style};
 use crate::report::output::Output;
+use crate::run::delete::Derived;
 use crate::run::error::CommandError;
 use crate::run::options::{Details, PreflightOptions};
 
@@ -48,6 +49,13 @@ const TUNING_OF_CHANGES: [&str; 5] = [
 
 /// The same, true or false.
 const SWITCHES_OF_CHANGES: [&str; 3] = ["diff-against-last-applied", "diff-ui-alpha", "diff-anchored"];
+
+/// The same of `deploy`. Its table is in the same order either way; existing objects are always looked for; and what
+/// controllers have made is theirs.
+const SWITCHES_OF_DEPLOY: [&str; 4] = ["sort", "existing-non-labeled-resources-check", "apply-ignored", "wait-ignored"];
+
+/// The same of `delete`, with a value: it updates nothing.
+const TUNING_OF_DELETE: [&str; 1] = ["apply-default-update-strategy"];
 
 /// Without effect where it is false: nothing secret reaches a log.
 const MASK: &str = "diff-mask";
@@ -87,6 +95,10 @@ struct KappDiffArgs {
     #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     diff_line_numbers: bool,
+    /// Print what is applied as YAML
+    #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    diff_changes_yaml: bool,
 }
 
 /// kapp's flags of `delete` that the tree does not have.
@@ -95,6 +107,13 @@ struct KappDeleteArgs {
     /// Show changes as text, with the lines around them
     #[arg(long, short = 'c')]
     diff_changes: bool,
+    /// Delete what controllers have made, too
+    #[arg(long)]
+    apply_ignored: bool,
+    /// Wait until what controllers have made is gone
+    #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "true", action = ArgAction::Set)]
+    wait_ignored: bool,
 }
 
 /// A boolean as Go reads it.
@@ -125,7 +144,11 @@ pub fn tree() -> Command {
                     .args(SWITCHES_OF_CHANGES.into_iter().chain([MASK]).map(|name| switch(without_effect(name)))),
                 _ => command,
             };
-            let command = if name == "delete" { KappDeleteArgs::augment_args(command) } else { command };
+            let command = match name {
+                "apply" => command.args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name)))),
+                "delete" => KappDeleteArgs::augment_args(command).args(TUNING_OF_DELETE.map(without_effect)),
+                _ => command,
+            };
             command.mut_args(|argument| named_by_kapp(boolean(argument)))
         });
     }
@@ -195,10 +218,25 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
             changes,
             context: usize::try_from(diff.diff_context).ok(),
             line_numbers: diff.diff_line_numbers,
+            yaml: diff.diff_changes_yaml,
+        };
+    }
+    if name == "delete" {
+        let ignored = KappDeleteArgs::from_arg_matches(leaf)?;
+        cli.global.derived = match (ignored.apply_ignored, ignored.wait_ignored) {
+            (true, _) => Derived::Deleted,
+            (false, true) => Derived::WaitedFor,
+            (false, false) => Derived::Ignored,
         };
     }
     let is_given = |name: &&str| leaf.try_contains_id(name).unwrap_or_default();
-    let tuning = TUNING.iter().chain(&TUNING_OF_CHANGES).chain(&SWITCHES_OF_CHANGES).copied().filter(is_given);
+    let of_command: &[&str] = match name {
+        "apply" => &SWITCHES_OF_DEPLOY,
+        "delete" => &TUNING_OF_DELETE,
+        _ => &[],
+    };
+    let tuning = TUNING.iter().chain(&TUNING_OF_CHANGES).chain(&SWITCHES_OF_CHANGES).chain(of_command);
+    let tuning = tuning.copied().filter(is_given);
     let unmasked = leaf.try_get_one(MASK).ok().flatten() == Some(&false);
     let ignored = unmasked.then(|| format!("--{MASK}=false")).into_iter().chain(tuning.map(|name| format!("--{name}")));
     let ignored: Vec<String> = ignored.collect();

@@ -37,6 +37,8 @@ pub enum EndCause {
     Empty,
     /// Objects of the input lack what every object has.
     Invalid(Vec<Problem>),
+    /// Objects are where nothing may be written.
+    OutOfBounds(Vec<OutOfBounds>),
     /// `--preflight` names a rule that does not exist.
     UnknownRule(String),
     /// The cluster has no such kind: API version and kind.
@@ -55,6 +57,17 @@ pub enum EndCause {
         /// What the server said about each object, in the order of their changes.
         said: Vec<Said>,
     },
+}
+
+/// An object where nothing may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfBounds {
+    /// The object.
+    pub object: ObjectRef,
+    /// Its file.
+    pub file: String,
+    /// Which object of the file it is, from 1.
+    pub document: usize,
 }
 
 /// What the server said of a write that it refuses.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_preflight::{Change, ObjectExt, ObjectKey, Operation, Verification};
+use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
 use super::absent::Absent;
@@ -54,6 +54,8 @@ pub struct Options {
     pub nonce: String,
     /// The current time, RFC 3339 in UTC.
     pub now: String,
+    /// Delete what controllers have made, too, when the app is deleted.
+    pub deletes_derived: bool,
     /// Look for definitions on the cluster that the input lacks: without an app, nothing is pruned.
     pub compare_definitions: bool,
     /// What may be done about stored objects.
@@ -221,8 +223,14 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
 /// # Errors
 /// The cluster does not respond.
 pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
-    let Request { cluster, kinds, config, observed, label_value, options: Options { selection, .. } } = request;
-    let live = live::read(cluster, kinds, &observed, &[]).await?;
+    let Request { cluster, kinds, config, observed, label_value, options } = request;
+    let selection = &options.selection;
+    let mut live = live::read(cluster, kinds, &observed, &[]).await?;
+    if options.deletes_derived {
+        let own = live.objects.values().map(|object| &**object);
+        let derived = live::labelled(cluster, kinds, &observed, own).await;
+        live.objects.extend(derived.into_iter().map(|object| (ObjectRef::of(&object).key(), object)));
+    }
     let Unwanted { prunes: mut objects, left_alone } =
         unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
     let is_kept =

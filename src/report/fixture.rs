@@ -126,7 +126,14 @@ pub(super) fn change_start(object: &ObjectRef, operation: Operation) -> Event {
 }
 
 pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: ChangeOutcome, message: &str) -> Event {
-    Event::ChangeDone { object: object.clone(), operation, outcome, message: message.to_owned(), elapsed: Millis(100) }
+    Event::ChangeDone {
+        object: object.clone(),
+        operation,
+        outcome,
+        message: message.to_owned(),
+        reason: String::new(),
+        elapsed: Millis(100),
+    }
 }
 
 pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {

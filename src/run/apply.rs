@@ -9,7 +9,7 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{details, input, judging, look, planning};
+use super::{allowed, details, input, judging, look, planning};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
@@ -73,9 +73,11 @@ impl Apply {
             if news.is_some() {
                 planning::show(run, &setup, &plan, self.as_text);
             }
+            allowed::check(&setup, &plan, &self.plan)?;
             let judging = judging::judge(run, &setup, &plan, &self.options.preflight);
             let judged = until_stopped(run.stop.clone(), judging).await?;
-            if judged.report.outcome.refuses() {
+            let is_left_out = !self.write.engine.exit_early_on_apply_error && judged.only_the_server_refuses();
+            if judged.report.outcome.refuses() && !is_left_out {
                 if round < ROUNDS && look::has_moved(&setup, &look::record_state(&plan.observed)).await {
                     run.warn("plan-again", ANOTHER_RUN);
                     continue;
@@ -90,6 +92,10 @@ impl Apply {
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
+                    if judged.report.outcome.refuses() && end.code == ExitCode::Partial {
+                        // The same again would be refused again.
+                        end.hints = vec!["correct what the server refuses, and run again".to_owned()];
+                    }
                     end.done = done.map_or(end.done, |before: Counts| before.and_then(end.done));
                     if setup.cluster.capabilities().server && end.done.writes() > 0 {
                         end.hints.extend(plan.stale_pods_hints());

@@ -11,7 +11,7 @@ use super::planning;
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{details, input, judging, look};
+use super::{allowed, details, input, judging, look};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
@@ -57,13 +57,7 @@ impl Compare {
             let error = if is_judged { String::new() } else { unable() };
             return Ok(End { error, ..End::refused(&report).quoting(&plan) });
         }
-        let (code, word) = match (plan.has_changes(), exit_status) {
-            (true, true) => (ExitCode::Changes, RunOutcome::Changes),
-            (false, true) => (ExitCode::NoChanges, RunOutcome::Unchanged),
-            (true, false) => (ExitCode::Success, RunOutcome::Changes),
-            (false, false) => (ExitCode::Success, RunOutcome::Unchanged),
-        };
-        Ok(End::new(code, word, Counts::default()))
+        Ok(End::of_diff(plan.has_changes(), exit_status))
     }
 
     async fn compare(self, run: &mut Run, is_judged: bool) -> Result<(Setup, Plan, RunReport), CommandError> {
@@ -76,6 +70,7 @@ impl Compare {
                 planning::plan_apply(run, &setup, observed, given.input.manifests, &self.plan, true).await?;
             run.warn_input(&warnings);
             planning::show(run, &setup, &plan, self.as_text);
+            allowed::check(&setup, &plan, &self.plan)?;
             let report = match is_judged {
                 true => judging::judge(run, &setup, &plan, &self.options.preflight).await?.report,
                 false => told_by_the_server(run, &setup, &plan)?,

@@ -28,8 +28,26 @@ pub struct Delete {
     pub config: Vec<String>,
     /// The part of the app that is deleted.
     pub selection: Selection,
+    /// Whether it stops at the plan.
+    pub is_dry: bool,
+    /// With `is_dry`: whether the exit code says if there are changes.
+    pub diff_exit_status: bool,
+    /// What becomes of objects that controllers have made.
+    pub derived: Derived,
     /// Writing options.
     pub write: WriteOptions,
+}
+
+/// What becomes of objects that carry the app's label and that controllers have made: the garbage collector deletes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Derived {
+    /// The run neither deletes them nor waits for them.
+    Ignored,
+    /// The run waits until they are gone.
+    #[default]
+    WaitedFor,
+    /// The run deletes them itself.
+    Deleted,
 }
 
 impl Delete {
@@ -40,34 +58,42 @@ impl Delete {
     pub async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
         let config = input::read_config_only(&self.config)?;
         let setup = set_up(run, &self.options, config, Sources::default()).await?;
-        setup.require_writable()?;
+        if !self.is_dry {
+            setup.require_writable()?;
+        }
         let run = &*run;
         let mut rounds = Rounds::new(run, &setup, &self.write);
         for _ in 0..ROUNDS {
             rounds.begin().await?;
             let work = async {
-                let observed = look::look(run, &setup, Some(self.write.lock.patience)).await?;
+                let patience = (!self.is_dry).then_some(self.write.lock.patience);
+                let observed = look::look(run, &setup, patience).await?;
                 if observed.record.is_none() {
                     return Ok(None);
                 }
+                let options = plan::Options {
+                    selection: self.selection.clone(),
+                    deletes_derived: self.derived == Derived::Deleted,
+                    ..plan::Options::default()
+                };
                 let request = plan::Request {
                     cluster: &*setup.cluster,
                     kinds: &setup.kinds,
                     config: &setup.config,
                     label_value: look::label_value(run, &setup, &observed),
                     observed,
-                    options: &plan::Options { selection: self.selection.clone(), ..plan::Options::default() },
+                    options: &options,
                 };
                 let plan = plan::build_delete(request).await?;
                 let going = match setup.details {
-                    Some(_) => {
+                    Some(_) if self.derived == Derived::WaitedFor => {
                         let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
                         let own = own.chain(plan.retained.objects.iter().map(|object| &**object));
                         let mut going = live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own).await;
                         going.retain(|object| self.selection.covers_deletion(object));
                         going
                     }
-                    None => Vec::new(),
+                    _ => Vec::new(),
                 };
                 planning::show_with(run, &setup, &plan, false, &going);
                 if !plan.deletes_app {
@@ -75,8 +101,11 @@ impl Delete {
                     let message = format!("app {} stays, with {kept} outside of the filters", setup.app.name);
                     run.events.send(Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, message });
                 }
+                if self.is_dry {
+                    return Ok(Some((plan, None, going)));
+                }
                 let judged = judging::judge(run, &setup, &plan, &self.options.preflight).await?;
-                Ok(Some((plan, judged, going)))
+                Ok(Some((plan, Some(judged), going)))
             };
             let Some((plan, judged, going)) = until_stopped(run.stop.clone(), work).await? else {
                 run.events.send(Event::Diagnostic {
@@ -84,6 +113,9 @@ impl Delete {
                     message: unknown_app::message(&*setup.cluster, &setup.app).await,
                 });
                 return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
+            };
+            let Some(judged) = judged else {
+                return Ok(End::of_diff(plan.has_changes() || !going.is_empty(), self.diff_exit_status));
             };
             if judged.report.outcome.refuses() {
                 return Ok(End::refused(&judged.report));

@@ -8,7 +8,7 @@ use pushback_crd::definition::{CONVERTING, CarryOver};
 use pushback_preflight::facts::ClusterFacts;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Waiver, causes, registry};
+use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Severity, Waiver, causes, registry};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -33,6 +33,18 @@ pub struct PreflightResult {
     pub report: RunReport,
     /// Judges changes again that differ by the time they are written.
     pub second_look: Arc<SecondLook>,
+}
+
+impl PreflightResult {
+    /// Whether nothing stands against the plan but what the server said of single objects.
+    #[must_use]
+    pub fn only_the_server_refuses(&self) -> bool {
+        let refuses = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
+        let mut refusals = self.report.findings.iter().filter(refuses).peekable();
+        refusals.peek().is_some()
+            && refusals.all(|finding| finding.rule == registry::SERVER)
+            && self.report.rules.iter().all(|rule| rule.unable.is_empty())
+    }
 }
 
 /// Runs preflight on a plan, shows the result, and writes the reports.

@@ -90,6 +90,15 @@ pub struct InputOptions {
     pub load: LoadOptions,
 }
 
+/// What a run may write.
+#[derive(Clone, Debug)]
+pub struct Allowed {
+    /// Namespaces, besides those that the user has objects put into; `None` for all.
+    pub namespaces: Option<Vec<String>>,
+    /// Whether it may write cluster-scoped objects.
+    pub cluster_scoped: bool,
+}
+
 /// Planning options.
 #[derive(Clone, Debug)]
 pub struct PlanOptions {
@@ -103,6 +112,8 @@ pub struct PlanOptions {
     pub selection: Selection,
     /// Whether an input of which nothing is selected is no error.
     pub allow_empty: bool,
+    /// What may be written, if that is limited.
+    pub allowed: Option<Allowed>,
     /// Whether to send unchanged objects to the server too.
     pub recheck: bool,
     /// Update strategy of objects without an annotation.
@@ -127,6 +138,7 @@ impl Default for PlanOptions {
             no_prune: false,
             selection: Selection::default(),
             allow_empty: false,
+            allowed: None,
             recheck: false,
             update_strategy: UpdateStrategy::default(),
             default_label_scoping: true,

@@ -110,6 +110,17 @@ impl End {
         self
     }
 
+    /// The end of a comparison. With `exit_status`, the code says whether there are changes.
+    pub fn of_diff(has_changes: bool, exit_status: bool) -> Self {
+        let (code, word) = match (has_changes, exit_status) {
+            (true, true) => (ExitCode::Changes, RunOutcome::Changes),
+            (false, true) => (ExitCode::NoChanges, RunOutcome::Unchanged),
+            (true, false) => (ExitCode::Success, RunOutcome::Changes),
+            (false, false) => (ExitCode::Success, RunOutcome::Unchanged),
+        };
+        Self::new(code, word, Counts::default())
+    }
+
     /// The end of an apply. With `exit_status`, the code says whether anything changed.
     pub fn of_apply(outcome: Outcome, had_changes: bool, exit_status: bool) -> Self {
         let has_written = outcome.done.writes() > 0;

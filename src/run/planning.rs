@@ -54,6 +54,7 @@ pub async fn plan_apply(
         no_prune: options.no_prune,
         selection: options.selection.clone(),
         allow_empty: options.allow_empty,
+        deletes_derived: false,
         recheck: options.recheck,
         compare_definitions: !setup.is_named,
         override_ownership: !setup.is_named || options.override_ownership,

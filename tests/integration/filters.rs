@@ -1,10 +1,12 @@
 //! Runs that are about a part of an app: what the filters leave out is neither written nor pruned nor forgotten.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use crate::support::apply::{TestApp, config_map, config_map_path, error, planned};
+use crate::support::apply::{TestApp, annotated, config_map, config_map_path, error, planned};
 use crate::support::pushback::Pushback;
-use crate::support::{TestCase, TestCluster, cases};
+use crate::support::{TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -14,6 +16,11 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_deletion_of_a_part_keeps_the_app,
         ApiServer: a_filter_that_selects_nothing_deletes_nothing,
         ApiServer: an_object_is_as_old_as_it_is_on_the_cluster,
+        ApiServer: only_what_is_allowed_is_written,
+        ApiServer: a_deletion_is_shown_without_being_made,
+        ApiServer: a_refused_object_does_not_keep_the_others_from_being_written,
+        Controllers: what_controllers_have_made_is_deleted_where_it_is_asked_for,
+        ApiServer: what_is_applied_is_printed_as_yaml,
         Nothing: in_a_folder_a_part_is_applied_the_same_way,
     ]
 }
@@ -92,9 +99,8 @@ fn a_deletion_of_a_part_keeps_the_app() {
     assert_eq!(planned(&ran), ["delete ConfigMap a"]);
     assert!(ran.stdout.contains("app shop stays, with 1 object outside of the filters"), "{}", ran.stdout);
     assert_eq!(app.inspected(), ["ConfigMap b"]);
-    let voice = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp");
-    let nothing = ["delete", "-a", "shop", "-n", &app.namespace, "-y", "--filter-kind", "Secret"];
-    let said = voice.run(&nothing).expect(0).stdout;
+    let nothing = ["delete", "-a", "shop", "-y", "--filter-kind", "Secret"];
+    let said = voice(&app.namespace).run(&nothing).expect(0).stdout;
     let kapp = format!(
         "\nApp 'shop' (namespace: {}) will not be fully deleted because some resources are excluded by filters\n",
         app.namespace
@@ -125,6 +131,103 @@ fn an_object_is_as_old_as_it_is_on_the_cluster() {
     assert_eq!(planned(&old), Vec::<String>::new());
     let young = app.apply(&input, &["--filter-age", "1h-"]).expect(0);
     assert_eq!(planned(&young), ["update ConfigMap a", "create ConfigMap new", "delete ConfigMap gone"]);
+}
+
+/// The binary in kapp's voice.
+fn voice(namespace: &str) -> Pushback {
+    Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp").with("KAPP_NAMESPACE", namespace)
+}
+
+fn only_what_is_allowed_is_written() {
+    let app = app("allowed");
+    let other = TestCluster::shared().namespace("elsewhere");
+    let cluster = format!("---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {other}-new}}\n");
+    let outside = config_map("b", "1").replace("  name: b", &format!("  name: b\n  namespace: {other}"));
+    let input = config_map("a", "1") + &outside + &cluster;
+    let refused = app.apply(&input, &["--allow-check"]).expect(1);
+    let told = error(&refused);
+    assert!(told.contains("app.yaml:") && told.contains("is in a namespace that is not allowed"), "{told}");
+    assert!(told.contains("is cluster-scoped, which is not allowed") && !told.contains("ConfigMap a"), "{told}");
+    assert!(app.key_of("a").is_null(), "nothing is written");
+    app.run("diff", &["-f", "app.yaml", "--allow-check", "--allow-ns", &other]).expect(1);
+    app.run("diff", &["-f", "app.yaml", "--allow-check", "--allow-ns", &other, "--allow-cluster"]).expect(0);
+    app.run("diff", &["-f", "app.yaml", "--allow-check", "--into-ns", &other, "--allow-cluster"]).expect(0);
+    // In kapp's words, after the table.
+    let kapp = voice(&app.namespace);
+    kapp.write("app.yaml", &input);
+    let ran = kapp.run(&["deploy", "-a", "other", "-f", "app.yaml", "-y", "--allow-check", "--allow-all-ns"]).expect(1);
+    let expected = format!(
+        "kapp: Error: Validation errors:\n- Cluster level resource 'namespace/{other}-new (v1) cluster' is not allowed \
+         (file 'app.yaml' doc 3)\n"
+    );
+    assert!(ran.stdout.contains("Wait to: 3 reconcile") && ran.stderr == expected, "{}{}", ran.stdout, ran.stderr);
+}
+
+fn a_deletion_is_shown_without_being_made() {
+    let app = app("delete-dry");
+    app.apply(&maps("1", &["a"]), &[]).expect(0);
+    let shown = app.run("delete", &["--diff-run"]).expect(0);
+    assert_eq!(planned(&shown), ["delete ConfigMap a"]);
+    app.run("delete", &["--diff-run", "--diff-exit-status"]).expect(3);
+    assert_eq!(app.inspected(), ["ConfigMap a"]);
+    let kapp = voice(&app.namespace).run(&["delete", "-a", "shop", "--diff-run", "--diff-exit-status"]).expect(3);
+    assert_eq!(kapp.stderr, "kapp: Error: Exiting after diffing with pending changes (exit status 3)\n");
+}
+
+fn a_refused_object_does_not_keep_the_others_from_being_written() {
+    let app = app("refused");
+    let bad = config_map("bad", "1").replace("  key: \"1\"", "  key: 1");
+    let after = annotated("after", &[("kapp.k14s.io/change-rule", "upsert after upserting bad")]);
+    let bad = bad.replace("  name: bad", "  name: bad\n  annotations: {kapp.k14s.io/change-group: bad}");
+    let input = config_map("a", "1") + &bad + &after;
+    app.apply(&input, &[]).expect(10);
+    assert!(app.key_of("a").is_null());
+    let ran = app.apply(&input, &["--exit-early-on-apply-error=false"]).expect(20);
+    assert_eq!(app.inspected(), ["ConfigMap a"], "{}", ran.stdout);
+    let end = ran.end();
+    assert_eq!(end["hints"], serde_json::json!(["correct what the server refuses, and run again"]), "{end}");
+    // What is corrected is found by the next run.
+    let corrected = input.replace("key: 1\n", "key: \"1\"\n");
+    assert_eq!(planned(&app.apply(&corrected, &[]).expect(0)), ["create ConfigMap bad", "create ConfigMap after"]);
+    let kapp = voice(&app.namespace);
+    kapp.write("app.yaml", bad.replace("name: bad", "name: worse").replace("key: 1", "a b: x") + &config_map("c", "1"));
+    let flags = ["deploy", "-a", "voice", "-f", "app.yaml", "-y", "--exit-early-on-apply-error=false"];
+    let ran = kapp.run(&flags).expect(1);
+    let start = "kapp: Error: create configmap/worse (v1) namespace: ";
+    assert!(ran.stderr.starts_with(start) && ran.stderr.contains("API server says:"), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("(reason: Invalid)\n"), "{}", ran.stderr);
+    assert_eq!(app.key_of("c"), "1");
+}
+
+fn what_controllers_have_made_is_deleted_where_it_is_asked_for() {
+    let namespace = TestCluster::shared().namespace("derived");
+    let kapp = voice(&namespace);
+    let service =
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {a: b}}\n";
+    kapp.write("app.yaml", service);
+    kapp.run(&["deploy", "-a", "web", "-f", "app.yaml", "-y"]).expect(0);
+    let rows = |flag: &str| {
+        let flags = ["delete", "-a", "web", "--diff-run", "--tty=false", "--column", "kind,op", flag];
+        kapp.run(&flags).expect(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let endpoints = format!("/api/v1/namespaces/{namespace}/endpoints/web");
+    let is_there = || (TestCluster::shared().api().get(&endpoints).status == 200).then_some(());
+    wait_until("a Service has Endpoints", Duration::from_secs(60), is_there);
+    assert!(rows("--wait-ignored=true").contains("Endpoints -"));
+    assert_eq!(rows("--wait-ignored=false"), "Service delete");
+    assert!(rows("--apply-ignored").contains("Endpoints delete"));
+    kapp.run(&["delete", "-a", "web", "-y", "--apply-ignored"]).expect(0);
+    assert_eq!(TestCluster::shared().api().get(&endpoints).status, 404);
+}
+
+fn what_is_applied_is_printed_as_yaml() {
+    let kapp = voice(&TestCluster::shared().namespace("yaml"));
+    kapp.write("app.yaml", config_map("a", "1"));
+    let flags = ["deploy", "-a", "shop", "-f", "app.yaml", "--diff-run", "--diff-changes-yaml", "--diff-summary=false"];
+    let told = kapp.run(&flags).expect(0).stdout;
+    let yaml = told.lines().skip_while(|line| *line != "---").take(4).collect::<Vec<_>>().join("\n");
+    assert!(yaml.starts_with("---\n# create: configmap/a (v1) namespace: yaml"), "{told}");
+    assert!(yaml.ends_with("\napiVersion: v1\ndata:") && told.contains("\n  key: \"1\"\nkind: ConfigMap\n"), "{told}");
 }
 
 fn in_a_folder_a_part_is_applied_the_same_way() {

@@ -10,6 +10,8 @@ use crate::cluster::ClusterError;
 pub(in crate::apply) enum Failure {
     /// The cluster refused, or the error lasted to the time limit.
     Cluster(ClusterError),
+    /// The server has refused it in a dry run: its words, and its reason.
+    RefusedBefore(String, String),
     /// The object has changed since planning.
     Changed(String),
     /// A second look refused the change.
@@ -30,13 +32,23 @@ impl Failure {
     pub(in crate::apply) fn message(&self) -> String {
         match self {
             Self::Cluster(error) => error.message.clone(),
-            Self::Changed(message)
+            Self::RefusedBefore(message, _)
+            | Self::Changed(message)
             | Self::Refused { message, .. }
             | Self::Differs(message)
             | Self::Stuck(message)
             | Self::Stopped(message) => message.clone(),
             Self::NotSent => String::new(),
             Self::LockLost => LockLost.to_string(),
+        }
+    }
+
+    /// The server's reason; empty if it is not the server's failure.
+    pub(in crate::apply) fn reason(&self) -> &str {
+        match self {
+            Self::Cluster(error) => &error.reason,
+            Self::RefusedBefore(_, reason) => reason,
+            _ => "",
         }
     }
 }

@@ -5,7 +5,7 @@ use pushback_preflight::Operation;
 
 use super::table::{Column, Table};
 use super::ui::Ui;
-use super::{diff, state, words};
+use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
 use crate::plan::annotations;
 
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 9] = [
 /// Shows a plan as the flags want it.
 pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: Timestamp) {
     let look = ui.style().diff;
-    if look.changes {
+    if look.changes || look.yaml {
         let mut ordered: Vec<&PlannedLine> = changes.iter().filter(|line| line.whole.is_some()).collect();
         // Versioned objects come first.
         let is_versioned = |whole: &Whole| {
@@ -37,10 +37,16 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
             if line.operation == Operation::Exists {
                 continue;
             }
-            ui.progress(&format!("@@ {} {} @@", words::operation(line.operation), words::described(&line.object)));
-            ui.block(&diff::text(whole.old.as_ref(), whole.new.as_ref(), &look));
+            let what = (words::operation(line.operation), words::described(&line.object));
+            if look.yaml {
+                ui.block(&format!("---\n# {}: {}\n{}\n", what.0, what.1, yaml::text(whole.new.as_ref())));
+            }
+            if look.changes {
+                ui.progress(&format!("@@ {} {} @@", what.0, what.1));
+                ui.block(&diff::text(whole.old.as_ref(), whole.new.as_ref(), &look));
+            }
         }
-        for line in others {
+        for line in others.iter().filter(|_| look.changes) {
             ui.progress(&format!("@@ noop {} @@", words::described(&line.object)));
             ui.block("\n");
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pushback_preflight::{Finding, Operation, registry};
 
 use super::words;
-use crate::event::{EndCause, Owned, Said, Unfinished, UnfinishedLine};
+use crate::event::{EndCause, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 use crate::manifest::collect::Problem;
 
@@ -55,6 +55,7 @@ pub fn text(end: &End<'_>) -> String {
                                   specified."
             .to_owned(),
         Some(EndCause::Invalid(problems)) => invalid(problems),
+        Some(EndCause::OutOfBounds(objects)) => out_of_bounds(objects),
         Some(EndCause::UnknownKind(version, kind)) => format!(
             "Expected to find kind '{version}/{kind}', but did not:\n- Kubernetes API server did not have matching \
              apiVersion + kind\n- No matching CRD was found in given configuration"
@@ -115,11 +116,11 @@ fn ownership(owned: &[Owned]) -> String {
 fn invalid(problems: &[Problem]) -> String {
     let missing = problems.iter().filter_map(|problem| {
         let Problem { object, file, document, .. } = problem;
-        let origin = if file == "-" { "stdin".to_owned() } else { format!("file '{}'", base_name(file)) };
         Some(format!(
-            "\n- Expected '{}' on resource '{}' to be non-empty ({origin} doc {document})",
+            "\n- Expected '{}' on resource '{}' to be non-empty ({})",
             problem.missing_field()?,
-            words::described(object)
+            words::described(object),
+            origin(file, *document)
         ))
     });
     let missing: String = missing.collect();
@@ -130,6 +131,23 @@ fn invalid(problems: &[Problem]) -> String {
         format!("\n- Found resource '{}' multiple times with different content", words::described(&problem.object))
     };
     format!("Uniqueness errors:{}", problems.iter().map(line).collect::<String>())
+}
+
+fn out_of_bounds(objects: &[OutOfBounds]) -> String {
+    let line = |outside: &OutOfBounds| {
+        let object = words::described(&outside.object);
+        let origin = origin(&outside.file, outside.document);
+        match outside.object.namespace.is_empty() {
+            true => format!("\n- Cluster level resource '{object}' is not allowed ({origin})"),
+            false => format!("\n- Resource '{object}' is outside of allowed namespaces ({origin})"),
+        }
+    };
+    format!("Validation errors:{}", objects.iter().map(line).collect::<String>())
+}
+
+fn origin(file: &str, document: usize) -> String {
+    let file = if file == "-" { "stdin".to_owned() } else { format!("file '{}'", base_name(file)) };
+    format!("{file} doc {document}")
 }
 
 fn base_name(file: &str) -> &str {

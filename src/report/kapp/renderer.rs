@@ -36,6 +36,8 @@ pub struct KappRenderer {
     kept: Vec<ObjectRef>,
     /// Objects that are only waited for.
     all_kept: Vec<ObjectRef>,
+    /// Only a part of the app is deleted.
+    is_partial: bool,
     failed_write: Option<Said>,
     last_wait: Option<[String; 2]>,
 }
@@ -58,6 +60,7 @@ impl KappRenderer {
             told: None,
             kept: Vec::new(),
             all_kept: Vec::new(),
+            is_partial: false,
             failed_write: None,
             last_wait: None,
         }
@@ -168,11 +171,11 @@ impl Renderer for KappRenderer {
                 self.starting.push((object.clone(), *operation));
                 self.writing += 1;
             }
-            Event::ChangeDone { object, operation, outcome, message, .. } => {
+            Event::ChangeDone { object, operation, outcome, message, reason, .. } => {
                 self.writing = self.writing.saturating_sub(1);
                 if *outcome == ChangeOutcome::Failed && self.failed_write.is_none() {
                     let (object, operation) = (object.clone(), *operation);
-                    let said = Said { object, operation, message: message.clone(), reason: String::new() };
+                    let said = Said { object, operation, message: message.clone(), reason: reason.clone() };
                     self.failed_write = Some(said);
                 }
                 if matches!(outcome, ChangeOutcome::Ok | ChangeOutcome::Requested) {
@@ -218,6 +221,7 @@ impl Renderer for KappRenderer {
                      by filters"
                 );
                 self.ui.line(&text);
+                self.is_partial = true;
             }
             Event::RunEnd { exit_code, error, cause, unfinished, .. } => {
                 self.tell_waits(now);
@@ -243,7 +247,7 @@ impl Renderer for KappRenderer {
                 {
                     text = format!("Failed to find header: {column}");
                 }
-                if self.total > 0 && *exit_code == 0 && !is_diff {
+                if (self.total > 0 || self.is_partial) && *exit_code == 0 && !is_diff {
                     self.header(now, "applying complete");
                     self.header(now, "waiting complete");
                 }
@@ -298,6 +302,7 @@ mod tests {
             operation,
             outcome,
             message: String::new(),
+            reason: String::new(),
             elapsed: at(0).elapsed.into(),
         };
         [written, Event::Completed { object, operation }]

@@ -24,10 +24,12 @@ pub struct DiffLook {
     pub context: Option<usize>,
     /// Show line numbers.
     pub line_numbers: bool,
+    /// Show what is applied as YAML.
+    pub yaml: bool,
 }
 
 impl Default for DiffLook {
     fn default() -> Self {
-        Self { summary: true, changes: false, context: Some(2), line_numbers: true }
+        Self { summary: true, changes: false, context: Some(2), line_numbers: true, yaml: false }
     }
 }

@@ -140,7 +140,7 @@ impl Renderer for PlainRenderer {
             }
             // Changes that were never sent are counted at the end.
             Event::ChangeDone { outcome, message, .. } if *outcome == ChangeOutcome::Skipped && message.is_empty() => {}
-            Event::ChangeDone { object, operation, outcome, message, elapsed } => {
+            Event::ChangeDone { object, operation, outcome, message, elapsed, .. } => {
                 self.change_done(now, object, *operation, *outcome, message, *elapsed);
             }
             Event::WaitProgress { object, message, reasons, elapsed, .. } => {

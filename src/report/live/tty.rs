@@ -273,7 +273,7 @@ impl TtyRenderer {
             }
             // Changes that were never sent are counted at the end.
             Event::ChangeDone { outcome, message, .. } if *outcome == ChangeOutcome::Skipped && message.is_empty() => {}
-            Event::ChangeDone { object, operation, outcome, message, elapsed } => {
+            Event::ChangeDone { object, operation, outcome, message, elapsed, .. } => {
                 let end = match outcome {
                     ChangeOutcome::Ok => End::Good,
                     ChangeOutcome::Failed => End::Failed,
