@@ -343,6 +343,9 @@ pub struct Counts {
     pub replace: usize,
     /// Objects deleted.
     pub delete: usize,
+    /// Objects released from the app that stay.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub orphaned: usize,
     /// Objects left unchanged.
     pub noop: usize,
     /// Objects that must already exist.
@@ -370,10 +373,18 @@ impl Counts {
         } += 1;
     }
 
+    /// Counts one change; a deletion can leave the object where it is.
+    pub fn add_change(&mut self, operation: Operation, is_orphaned: bool) {
+        match operation {
+            Operation::Delete if is_orphaned => self.orphaned += 1,
+            _ => self.add(operation),
+        }
+    }
+
     /// Number of changes that write.
     #[must_use]
     pub fn writes(&self) -> usize {
-        self.create + self.update + self.replace + self.delete + self.deleting
+        self.create + self.update + self.replace + self.delete + self.orphaned + self.deleting
     }
 
     /// The changes of two rounds of a run. What the first one left unchanged stays that.
@@ -384,6 +395,7 @@ impl Counts {
             update: self.update + next.update,
             replace: self.replace + next.replace,
             delete: self.delete + next.delete,
+            orphaned: self.orphaned + next.orphaned,
             deleting: self.deleting + next.deleting,
             noop: self.noop,
             exists: self.exists,

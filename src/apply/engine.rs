@@ -330,7 +330,7 @@ impl<'a> Engine<'a> {
             if is_going {
                 self.done.deleting += 1;
             } else {
-                self.done.add(operation);
+                self.done.add_change(operation, self.plan.objects[node].is_orphaned());
             }
             self.events.send(Event::ChangeDone {
                 object: planned.change.object.clone(),

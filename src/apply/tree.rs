@@ -8,6 +8,7 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::readiness::{self, State};
+use crate::app::identity::ASSOCIATION_LABEL;
 use crate::plan::live::Live;
 
 /// Most levels below an object of the app. Owner chains are as deep as controllers make them: Deployment, ReplicaSet,
@@ -39,8 +40,12 @@ pub struct Line {
 pub fn lines(live: &Live, with_children: bool, server: bool) -> Vec<Line> {
     let mut children: BTreeMap<&str, Vec<&Arc<Value>>> = BTreeMap::new();
     for child in live.derived.iter().filter(|_| with_children) {
-        let owner = child.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str).unwrap_or_default();
-        children.entry(owner).or_default().push(child);
+        // Endpoints have no owner; the label says whose they are.
+        let owner = child.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str);
+        match owner.or_else(|| child.label(ASSOCIATION_LABEL)) {
+            Some(whose) => children.entry(whose).or_default().push(child),
+            None => continue,
+        }
     }
     let mut tree = Tree { children, server, lines: Vec::new() };
     for object in live.objects.values() {
@@ -50,7 +55,7 @@ pub fn lines(live: &Live, with_children: bool, server: bool) -> Vec<Line> {
 }
 
 struct Tree<'a> {
-    /// Objects by the uid of their owner.
+    /// Objects by the uid of their owner, or by the label that they share with an object of the app.
     children: BTreeMap<&'a str, Vec<&'a Arc<Value>>>,
     server: bool,
     lines: Vec<Line>,
@@ -64,7 +69,9 @@ impl Tree<'_> {
         let created = created.to_owned();
         self.lines.push(Line { depth, object: ObjectRef::of(object), owner, state, message, created, status });
         if depth < LEVELS && !object.uid().is_empty() {
-            for child in self.children.get(object.uid()).cloned().into_iter().flatten() {
+            let label = object.label(ASSOCIATION_LABEL).filter(|_| depth == 0);
+            let associated = label.and_then(|label| self.children.get(label)).cloned().into_iter().flatten();
+            for child in self.children.get(object.uid()).cloned().into_iter().flatten().chain(associated) {
                 self.add(child, "cluster", depth + 1);
             }
         }

@@ -265,7 +265,11 @@ impl InputArgs {
             map_namespaces: self.map_ns,
             no_prune: plan.patch,
             allowed: plan.allow.resolve(),
-            selection: Selection { objects: plan.filters.resolve()?, changes: plan.change_filter.diff_filter },
+            selection: Selection {
+                scope: plan.filters.scope(),
+                objects: plan.filters.resolve()?,
+                changes: plan.change_filter.diff_filter,
+            },
             allow_empty: self.dangerous_allow_empty_list_of_resources,
             recheck: plan.recheck,
             update_strategy: UpdateStrategy::of(&plan.apply_default_update_strategy),

@@ -62,7 +62,8 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
-        let selection = Selection { objects: filters.resolve()?, changes: change_filter.diff_filter };
+        let selection =
+            Selection { scope: filters.scope(), objects: filters.resolve()?, changes: change_filter.diff_filter };
         let delete = Delete {
             options,
             config,

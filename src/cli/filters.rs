@@ -5,6 +5,7 @@ use pushback_preflight::selector::LabelSelector;
 
 use crate::environment::wall_clock;
 use crate::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
+use crate::plan::live::Scope;
 use crate::run::error::CommandError;
 use crate::run::options::Allowed;
 
@@ -46,6 +47,10 @@ pub struct FilterArgs {
     /// Only objects in these namespaces
     #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_short_help = true)]
     pub filter_ns: Vec<String>,
+    /// Look for the app's objects in the namespaces that its record and the input name, and nowhere else, even where the
+    /// user may list them in the whole cluster
+    #[arg(long, hide_short_help = true)]
+    pub dangerous_scope_to_fallback_allowed_namespaces: bool,
 }
 
 /// Which changes.
@@ -88,6 +93,15 @@ impl AllowArgs {
 }
 
 impl FilterArgs {
+    /// Where objects are looked for.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self.dangerous_scope_to_fallback_allowed_namespaces {
+            true => Scope::KnownNamespaces,
+            false => Scope::Cluster,
+        }
+    }
+
     /// Resolves to a filter.
     ///
     /// # Errors

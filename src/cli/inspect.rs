@@ -30,6 +30,12 @@ pub struct InspectArgs {
     /// Show each object's status
     #[arg(long)]
     status: bool,
+    /// Print the objects as YAML, Secrets masked
+    #[arg(long)]
+    raw: bool,
+    /// With --raw: with metadata.managedFields
+    #[arg(long)]
+    managed_fields: bool,
     #[command(flatten)]
     filters: FilterArgs,
 }
@@ -39,16 +45,22 @@ pub struct InspectArgs {
 /// # Errors
 /// The cluster's error; no such app.
 pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArgs) -> Result<(), CommandError> {
-    let InspectArgs { app, filters, tree, .. } = arguments;
-    let filter = filters.resolve()?;
-    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true, filter };
+    let InspectArgs { app, filters, tree, status, raw, managed_fields } = arguments;
+    let (scope, filter) = (filters.scope(), filters.resolve()?);
+    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true, filter, scope };
     let LabelledApp { target, app, objects } = inspect.labelled(&ProgressNotes(global)).await?;
     target.iter().for_each(|target| reports::target(ui, target));
     let Some(LabelledObjects { own, others }) = objects else {
         let error = CommandError::usage("there is no such app");
         return Err(error.because(EndCause::NoApp { app: app.name, namespace: app.namespace }));
     };
-    ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()));
+    if raw {
+        reports::raw(&own, &others, managed_fields).iter().for_each(|block| ui.block(block));
+    } else if status {
+        ui.table(&reports::statuses(&app.name, &own, &others));
+    } else {
+        ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()));
+    }
     Ok(())
 }
 
@@ -57,10 +69,13 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArg
 /// # Errors
 /// The cluster's error; no such app.
 pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<String> {
-    let InspectArgs { app, filters, tree, status } = arguments;
-    let filter = filters.resolve()?;
-    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree, filter };
-    let InspectedApp { observed, lines, server } = inspect.run(&ProgressNotes(global)).await?;
+    let InspectArgs { app, filters, tree, status, raw, managed_fields } = arguments;
+    let (scope, filter) = (filters.scope(), filters.resolve()?);
+    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree, filter, scope };
+    let InspectedApp { observed, lines, server, objects } = inspect.run(&ProgressNotes(global)).await?;
+    if raw {
+        return Ok(inspect_text::raw(&objects, managed_fields, global.wants_json()));
+    }
     Ok(if global.wants_json() {
         inspect_text::json(&observed, &lines)
     } else {

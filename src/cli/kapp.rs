@@ -10,7 +10,7 @@ use clap::{ArgAction, Args, Command, FromArgMatches};
 use super::arguments::{GlobalArgs, PreflightArgs};
 use super::reports::HeldDocument;
 use super::{Cli, command};
-use crate::report::kapp::{DiffLook, Style};
+use crate::report::kapp::{DiffLook, Style, words};
 use crate::report::output::Output;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
@@ -309,7 +309,7 @@ impl GlobalArgs {
     /// What the run's events have to carry for kapp's voice.
     #[must_use]
     pub fn details(&self) -> Option<Details> {
-        let details = Details { placeholder: |number| format!("<-- value not shown (#{number})") };
+        let details = Details { placeholder: words::placeholder };
         self.kapp.is_some().then_some(details)
     }
 

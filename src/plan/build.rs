@@ -98,7 +98,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     protect_record(&observed, &desired)?;
     let missing_definitions =
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
-    let live = live::read(cluster, kinds, &observed, &desired).await?;
+    let live = live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?;
     let (untouched, desired): (Vec<Desired>, Vec<Desired>) =
         desired.into_iter().partition(|wanted| wanted.strategies.noop);
     let (part, desired) = Part::divide(&options.selection, &live, desired);
@@ -225,10 +225,10 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
 pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     let Request { cluster, kinds, config, observed, label_value, options } = request;
     let selection = &options.selection;
-    let mut live = live::read(cluster, kinds, &observed, &[]).await?;
+    let mut live = live::read(cluster, kinds, &observed, &[], selection.scope).await?;
     if options.deletes_derived {
         let own = live.objects.values().map(|object| &**object);
-        let derived = live::labelled(cluster, kinds, &observed, own).await;
+        let derived = live::labelled(cluster, kinds, &observed, own, selection.scope).await;
         live.objects.extend(derived.into_iter().map(|object| (ObjectRef::of(&object).key(), object)));
     }
     let Unwanted { prunes: mut objects, left_alone } =

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::desired::Desired;
 use crate::app::claims::{self, Claims};
 use crate::app::identity::{APP_LABEL, has_own_identity};
-use crate::app::record::Observed;
+use crate::app::record::{Observed, Record};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
 
 /// Up to this many namespaces are listed one by one, which needs no cluster-wide permission.
@@ -32,6 +32,16 @@ pub struct Live {
     pub gone: Vec<ObjectKey>,
 }
 
+/// Where the app's objects are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// In the whole cluster, or where that is not allowed, in the app's namespaces.
+    #[default]
+    Cluster,
+    /// In the app's namespaces only.
+    KnownNamespaces,
+}
+
 /// Lists the app's live objects.
 ///
 /// # Errors
@@ -41,6 +51,7 @@ pub async fn read(
     kinds: &Kinds,
     observed: &Observed,
     desired: &[Desired],
+    scope: Scope,
 ) -> Result<Live, ClusterError> {
     if !cluster.capabilities().server {
         return read_by_inventory(cluster, kinds, observed).await;
@@ -59,14 +70,13 @@ pub async fn read(
     group_kinds.extend(observed.inventory.iter().map(|(key, _)| (key.group.clone(), key.kind.clone())));
     group_kinds.extend(desired.iter().map(|wanted| (wanted.object.group.clone(), wanted.object.kind.clone())));
 
-    let mut namespaces: BTreeSet<String> = record.namespaces().into_iter().collect();
-    namespaces.insert(observed.app.namespace.clone());
-    namespaces.extend(observed.inventory.iter().map(|(key, _)| key.namespace.clone()));
+    let mut namespaces = known_namespaces(observed);
     namespaces.extend(desired.iter().map(|wanted| wanted.object.namespace.clone()));
     namespaces.remove("");
 
     let complete = observed.inventory_void.is_none() && used.is_some();
-    let one_by_one = complete && namespaces.len() <= NAMESPACES_ONE_BY_ONE;
+    let is_narrow = scope == Scope::KnownNamespaces;
+    let one_by_one = is_narrow || (complete && namespaces.len() <= NAMESPACES_ONE_BY_ONE);
     let selector = format!("{APP_LABEL}={}", record.label_value());
     let mut wanted_versions: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for wanted in desired.iter().filter(|wanted| !wanted.kind_from_set) {
@@ -125,6 +135,16 @@ pub async fn read(
         .filter(|key| listed.contains(&(key.group.clone(), key.kind.clone())) && !live.objects.contains_key(*key));
     live.gone = gone.cloned().collect();
     Ok(live)
+}
+
+/// Namespaces in which the app has objects, as far as its record and inventory say.
+fn known_namespaces(observed: &Observed) -> BTreeSet<String> {
+    let recorded = observed.record.iter().flat_map(Record::namespaces);
+    let listed = observed.inventory.iter().map(|(key, _)| key.namespace.clone());
+    let mut namespaces: BTreeSet<String> = recorded.chain(listed).collect();
+    namespaces.insert(observed.app.namespace.clone());
+    namespaces.retain(|namespace| !namespace.is_empty());
+    namespaces
 }
 
 async fn list_kind(
@@ -202,7 +222,8 @@ async fn read_by_inventory(cluster: &dyn Cluster, kinds: &Kinds, observed: &Obse
     Ok(live)
 }
 
-/// Objects that controllers created below the app's objects: ReplicaSets and Pods carry the app's label.
+/// Objects that controllers created below the app's objects: ReplicaSets, Pods, Endpoints and EndpointSlices carry the app's
+/// label.
 /// Kinds that may not be listed are left out.
 pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -> Vec<Arc<Value>> {
     let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
@@ -211,7 +232,10 @@ pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -
         live.objects.keys().map(|key| key.namespace.as_str()).filter(|namespace| !namespace.is_empty()).collect();
     let known: BTreeSet<&str> = live.derived.iter().map(|object| object.uid()).collect();
     let mut found = Vec::new();
-    for (group, kind, plural) in [("apps", "ReplicaSet", "replicasets"), ("", "Pod", "pods")] {
+    let has_service = live.objects.keys().any(|key| key.group.is_empty() && key.kind == "Service");
+    let of_services = [("", "Endpoints", "endpoints"), ("discovery.k8s.io", "EndpointSlice", "endpointslices")];
+    let made = [("apps", "ReplicaSet", "replicasets"), ("", "Pod", "pods")].into_iter();
+    for (group, kind, plural) in made.chain(of_services.into_iter().filter(|_| has_service)) {
         let kind = Arc::new(Kind {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -239,14 +263,20 @@ pub async fn labelled<'o>(
     kinds: &Kinds,
     observed: &Observed,
     own: impl Iterator<Item = &'o Value>,
+    scope: Scope,
 ) -> Vec<Arc<Value>> {
     let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
     let selector = format!("{APP_LABEL}={}", record.label_value());
     let is_passing = |kind: &Kind| matches!(kind.kind.as_str(), "Event" | "ComponentStatus");
+    let namespaces = known_namespaces(observed);
+    let places = |kind: &Kind| match scope {
+        Scope::KnownNamespaces if kind.namespaced => namespaces.iter().map(|name| Some(name.as_str())).collect(),
+        _ => vec![None],
+    };
     let queries: Vec<ListQuery> = kinds
         .iter()
         .filter(|kind| kind.offers("list") && !is_passing(kind))
-        .map(|kind| ListQuery::new(Arc::clone(kind), None, &selector))
+        .flat_map(|kind| places(kind).into_iter().map(|place| ListQuery::new(Arc::clone(kind), place, &selector)))
         .collect();
     let mut lists = futures::stream::iter(&queries).map(|query| list_all(cluster, query)).buffer_unordered(32);
     let mut known: BTreeSet<String> = own.map(|object| object.uid().to_owned()).collect();

@@ -10,7 +10,7 @@ use super::Planned;
 use super::compared::Compared;
 use super::desired::Desired;
 use super::filter::{ChangeFilter, ObjectFilter};
-use super::live::Live;
+use super::live::{Live, Scope};
 use super::versioned::version_of;
 
 /// Which objects and which changes a run is about.
@@ -20,6 +20,8 @@ pub struct Selection {
     pub objects: ObjectFilter,
     /// Which changes.
     pub changes: ChangeFilter,
+    /// Where live objects are looked for.
+    pub scope: Scope,
 }
 
 impl Selection {

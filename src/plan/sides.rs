@@ -199,6 +199,16 @@ fn without_status(live: &Value) -> Value {
     live
 }
 
+/// A live object without what deploy tools keep in it for themselves.
+#[must_use]
+pub fn raw(live: &Value, with_managed_fields: bool) -> Value {
+    let mut object = without_bookkeeping(live.clone(), true);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut).filter(|_| !with_managed_fields) {
+        metadata.shift_remove("managedFields");
+    }
+    object
+}
+
 /// Removes annotations in which deploy tools keep their own state, and sorts keys.
 fn without_bookkeeping(mut side: Value, keeps_empty: bool) -> Value {
     if let Some(metadata) = side.get_mut("metadata").and_then(Value::as_object_mut)

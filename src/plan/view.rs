@@ -25,7 +25,7 @@ pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>)
     let mut counts = Counts::default();
     let mut lines = Vec::new();
     for planned in &plan.objects {
-        counts.add(planned.change.operation);
+        counts.add_change(planned.change.operation, planned.is_orphaned());
         if planned.change.operation != Operation::Noop {
             lines.push(line(planned, &masker, view.text));
         }

@@ -1,11 +1,14 @@
 //! An app's objects: a tree for people, JSON for programs.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::app::record::Observed;
 use crate::apply::tree::Line;
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
+use crate::report::kapp::reports;
 use crate::report::table::Table;
 use crate::report::words::age;
 
@@ -37,6 +40,17 @@ pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: boo
         }
     }
     text
+}
+
+/// The objects as YAML, or as a List in JSON; Secrets masked.
+#[must_use]
+pub fn raw(objects: &[Arc<Value>], with_managed_fields: bool, as_json: bool) -> String {
+    if as_json {
+        let items = reports::raw_objects(objects.iter(), with_managed_fields);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        return terminal_safe_json(&format!("{list:#}")) + "\n";
+    }
+    terminal_safe_lines(&reports::raw(objects, &[], with_managed_fields).concat()).into_owned()
 }
 
 /// JSON for programs.

@@ -89,7 +89,9 @@ impl Delete {
                     Some(_) if self.derived == Derived::WaitedFor => {
                         let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
                         let own = own.chain(plan.retained.objects.iter().map(|object| &**object));
-                        let mut going = live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own).await;
+                        let mut going =
+                            live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own, self.selection.scope)
+                                .await;
                         going.retain(|object| self.selection.covers_deletion(object));
                         going
                     }
@@ -134,7 +136,10 @@ impl Delete {
                             return Ok(End::still_there(&left, self.write.engine.wait_timeout));
                         }
                     }
-                    return Ok(End::of_delete(*outcome, self.write.exit_status));
+                    return Ok(match plan.deletes_app {
+                        true => End::of_delete(*outcome, self.write.exit_status),
+                        false => End::of_apply(*outcome, plan.has_changes(), self.write.exit_status),
+                    });
                 }
                 RoundResult::ClusterChanged | RoundResult::AppChanged => {
                     run.warn("plan-again", "the app has changed since it was looked at; looking again");

@@ -13,7 +13,7 @@ use crate::app::record::{AppName, Observed, observe};
 use crate::apply::tree::{self, Line};
 use crate::event::Target;
 use crate::plan::filter::ObjectFilter;
-use crate::plan::live;
+use crate::plan::live::{self, Scope};
 
 /// Options of an inspection.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Inspect {
     pub with_children: bool,
     /// Which objects to include.
     pub filter: ObjectFilter,
+    /// Where to look for them.
+    pub scope: Scope,
 }
 
 /// An inspected app.
@@ -37,6 +39,8 @@ pub struct InspectedApp {
     pub lines: Vec<Line>,
     /// Whether controllers reconcile them.
     pub server: bool,
+    /// The objects, what is below them last.
+    pub objects: Vec<Arc<Value>>,
 }
 
 /// An app with everything that carries its label.
@@ -72,9 +76,9 @@ impl Inspect {
         if observed.record.is_none() {
             return Ok(LabelledApp { target, app, objects: None });
         }
-        let mut live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+        let mut live = live::read(&*cluster, &kinds, &observed, &[], self.scope).await?;
         let own = live.objects.values().map(|object| &**object);
-        let mut others = live::labelled(&*cluster, &kinds, &observed, own).await;
+        let mut others = live::labelled(&*cluster, &kinds, &observed, own, self.scope).await;
         live.objects.retain(|_, object| self.filter.matches(object));
         others.retain(|object| self.filter.matches(object));
         Ok(LabelledApp {
@@ -89,7 +93,7 @@ impl Inspect {
     /// # Errors
     /// The cluster's error; no such app.
     pub async fn run(&self, notes: &dyn Notes) -> Result<InspectedApp, CommandError> {
-        let Self { cluster, app, with_children, filter } = self;
+        let Self { cluster, app, with_children, filter, .. } = self;
         let (cluster, kinds, namespaces) = reach(cluster, &app.namespace, &|text| notes.note(text)).await?;
         let observed = observe(&*cluster, &namespaces.app(&app.name)).await?;
         if observed.record.is_none() {
@@ -98,13 +102,16 @@ impl Inspect {
                 "`pushback list -A` shows all apps",
             ));
         }
-        let mut live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+        let mut live = live::read(&*cluster, &kinds, &observed, &[], self.scope).await?;
         if *with_children {
             live.derived.extend(live::children(&*cluster, &observed, &live).await);
         }
         live.objects.retain(|_, object| filter.matches(object));
         live.derived.retain(|object| filter.matches(object));
         let server = cluster.capabilities().server;
-        Ok(InspectedApp { lines: tree::lines(&live, *with_children, server), observed, server })
+        let lines = tree::lines(&live, *with_children, server);
+        let below = live.derived.iter().filter(|_| *with_children);
+        let objects = live.objects.values().chain(below).cloned().collect();
+        Ok(InspectedApp { lines, observed, server, objects })
     }
 }

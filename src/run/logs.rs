@@ -85,7 +85,7 @@ impl Logs {
             let message = format!("{} has no Pods, and no logs", cluster.description());
             return Err(CommandError::usage_with_hint(message, "name an API server: --cluster kube"));
         }
-        let mut live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+        let mut live = live::read(&*cluster, &kinds, &observed, &[], live::Scope::Cluster).await?;
         live.derived.extend(live::children(&*cluster, &observed, &live).await);
         let secrets = secrets(&live);
         let (sender, receiver) = unbounded_channel();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::apply::{TestApp, annotated, config_map, config_map_path, error, planned};
+use crate::support::apply::{TestApp, annotated, config_map, config_map_path, error, planned, short};
 use crate::support::pushback::Pushback;
 use crate::support::{TestCase, TestCluster, cases, wait_until};
 
@@ -21,6 +21,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_refused_object_does_not_keep_the_others_from_being_written,
         Controllers: what_controllers_have_made_is_deleted_where_it_is_asked_for,
         ApiServer: what_is_applied_is_printed_as_yaml,
+        ApiServer: objects_are_printed_whole_with_secrets_masked,
+        Controllers: endpoints_are_below_their_service,
         Nothing: in_a_folder_a_part_is_applied_the_same_way,
     ]
 }
@@ -228,6 +230,46 @@ fn what_is_applied_is_printed_as_yaml() {
     let yaml = told.lines().skip_while(|line| *line != "---").take(4).collect::<Vec<_>>().join("\n");
     assert!(yaml.starts_with("---\n# create: configmap/a (v1) namespace: yaml"), "{told}");
     assert!(yaml.ends_with("\napiVersion: v1\ndata:") && told.contains("\n  key: \"1\"\nkind: ConfigMap\n"), "{told}");
+}
+
+fn objects_are_printed_whole_with_secrets_masked() {
+    let app = app("raw");
+    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {password: marker-raw}\n";
+    app.apply(&(config_map("a", "1") + secret), &[]).expect(0);
+    let shown = |flags: &[&str]| {
+        let common = ["inspect", "-a", "shop", "-n", &app.namespace, "--raw"];
+        let own = app.pushback.run(&[&common[..], flags].concat()).expect(0).stdout;
+        let kapp = voice(&app.namespace).run(&[&common[..], flags].concat()).expect(0).stdout;
+        assert_eq!(own, kapp, "both voices print the same");
+        own
+    };
+    let told = shown(&[]);
+    assert!(told.starts_with("---\napiVersion: v1\ndata:\n  key: \"1\"\nkind: ConfigMap\n"), "{told}");
+    assert!(told.contains("  password: <-- value not shown (#1)\nkind: Secret\n"), "{told}");
+    assert!(!told.contains("managedFields") && !told.contains("kapp.k14s.io/identity"), "{told}");
+    assert!(shown(&["--managed-fields"]).contains("  managedFields:\n  - apiVersion: v1\n"));
+    let list = app.run("inspect", &["--raw", "--filter-kind", "ConfigMap"]).expect(0).json();
+    assert_eq!((&list["kind"], &list["items"][0]["data"]["key"]), (&"List".into(), &"1".into()));
+    let status = voice(&app.namespace).run(&["inspect", "-a", "shop", "--status", "--tty"]).expect(0).stdout;
+    let rows = format!("\nNamespace  {}  \nName       a  \nKind       ConfigMap  \nStatus     -  \n", app.namespace);
+    assert!(status.contains(&rows) && status.contains("\n\n2 resources\n"), "{status}");
+}
+
+fn endpoints_are_below_their_service() {
+    let app = app("endpoints");
+    let service =
+        "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {a: b}}\n";
+    app.apply(service, &[]).expect(0);
+    let below = || {
+        let tree = app.run("inspect", &["--tree"]).expect(0).json();
+        let lines = tree["objects"].as_array().expect("objects").clone();
+        let kinds: Vec<String> =
+            lines.iter().map(|line| format!("{} {}", line["depth"], short(&line["object"]))).collect();
+        let is_whole = kinds.iter().any(|line| line == "1 Endpoints web") && kinds.len() == 3;
+        is_whole.then_some(kinds)
+    };
+    let lines = wait_until("a Service has Endpoints and slices", Duration::from_secs(60), below);
+    assert_eq!(lines[0], "0 Service web");
 }
 
 fn in_a_folder_a_part_is_applied_the_same_way() {

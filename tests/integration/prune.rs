@@ -190,7 +190,8 @@ fn an_orphaned_object_stays() {
     app.apply(&(config_map("a", "1") + &last), &[]).expect(0);
     assert_orphaned("keep");
     assert_eq!(planned(&app.apply(&(config_map("a", "1") + &last), &[]).expect(0)), Vec::<String>::new());
-    app.delete(&[]).expect(0);
+    let end = app.delete(&[]).expect(0).end();
+    assert_eq!((&end["done"]["delete"], &end["done"]["orphaned"]), (&1.into(), &1.into()), "{end}");
     assert_orphaned("last");
     assert!(!app.has("a") && !app.has("shop"));
     // It is anybody's now: another app may take it on.

@@ -7,7 +7,7 @@ use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
-use crate::plan::annotations;
+use crate::plan::{annotations, sides};
 
 const COLUMNS: [Column; 9] = [
     Column { title: "Namespace", key: "namespace" },
@@ -39,7 +39,8 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
             }
             let what = (words::operation(line.operation), words::described(&line.object));
             if look.yaml {
-                ui.block(&format!("---\n# {}: {}\n{}\n", what.0, what.1, yaml::text(whole.new.as_ref())));
+                let applied = whole.new.as_ref().map(|new| sides::raw(new, false));
+                ui.block(&format!("---\n# {}: {}\n{}\n", what.0, what.1, yaml::text(applied.as_ref())));
             }
             if look.changes {
                 ui.progress(&format!("@@ {} {} @@", what.0, what.1));
@@ -88,6 +89,7 @@ fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, now: Timestamp) -> Ta
         columns: COLUMNS.to_vec(),
         notes,
         fills_first: true,
+        is_transposed: false,
         rows: rows.into_iter().map(|(_, row)| row).collect(),
     }
 }

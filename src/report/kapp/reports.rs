@@ -9,9 +9,12 @@ use serde_json::Value;
 
 use super::table::{Column, Table};
 use super::ui::Ui;
-use super::{state, words};
+use super::{state, words, yaml};
 use crate::app::identity::ASSOCIATION_LABEL;
+use crate::config::defaults::defaults;
+use crate::config::mask::{MaskNumbers, Masker};
 use crate::event::Target;
+use crate::plan::sides;
 
 const RESOURCES: [Column; 7] = [
     Column { title: "Namespace", key: "namespace" },
@@ -21,6 +24,13 @@ const RESOURCES: [Column; 7] = [
     Column { title: "Rs", key: "reconcile_state" },
     Column { title: "Ri", key: "reconcile_info" },
     Column { title: "Age", key: "age" },
+];
+
+const STATUSES: [Column; 4] = [
+    Column { title: "Namespace", key: "namespace" },
+    Column { title: "Name", key: "name" },
+    Column { title: "Kind", key: "kind" },
+    Column { title: "Status", key: "status" },
 ];
 
 const APPS: [Column; 5] = [
@@ -55,7 +65,54 @@ pub fn resources(app: &str, own: &[Arc<Value>], others: &[Arc<Value>], as_tree: 
         rows,
         notes: vec!["Rs: Reconcile state".to_owned(), "Ri: Reconcile information".to_owned()],
         fills_first: !as_tree,
+        is_transposed: false,
     }
+}
+
+/// The table of `inspect --status`.
+#[must_use]
+pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
+    let row = |object: &Value| {
+        let reference = ObjectRef::of(object);
+        let namespace = if reference.namespace.is_empty() { "(cluster)".to_owned() } else { reference.namespace };
+        let status = yaml::text(object.get("status")).trim_end().to_owned();
+        vec![namespace, reference.name, reference.kind, status]
+    };
+    Table {
+        title: format!("Resources in app '{app}'"),
+        content: "resources".to_owned(),
+        columns: STATUSES.to_vec(),
+        rows: in_order(own, others).iter().map(|object| row(object)).collect(),
+        is_transposed: true,
+        ..Table::default()
+    }
+}
+
+/// The blocks of `inspect --raw`: each object as YAML, Secrets masked.
+#[must_use]
+pub fn raw(own: &[Arc<Value>], others: &[Arc<Value>], with_managed_fields: bool) -> Vec<String> {
+    let objects = raw_objects(in_order(own, others).into_iter(), with_managed_fields);
+    objects.iter().map(|object| format!("---\n{}", yaml::text(Some(object)))).collect()
+}
+
+/// Objects without what deploy tools keep in them for themselves, Secrets masked.
+#[must_use]
+pub fn raw_objects<'o>(objects: impl Iterator<Item = &'o Arc<Value>>, with_managed_fields: bool) -> Vec<Value> {
+    let masker = Masker::new(&defaults().diff_mask_rules);
+    let mut numbers = MaskNumbers::shown_as(words::placeholder);
+    let shown = |object: &Arc<Value>| {
+        let mut object = sides::raw(object, with_managed_fields);
+        masker.mask(&mut object, &mut numbers);
+        object
+    };
+    objects.map(shown).collect()
+}
+
+/// All objects by namespace, name and kind.
+fn in_order<'o>(own: &'o [Arc<Value>], others: &'o [Arc<Value>]) -> Vec<&'o Arc<Value>> {
+    let mut all: Vec<&Arc<Value>> = own.iter().chain(others).collect();
+    all.sort_by_cached_key(|object| place(object));
+    all
 }
 
 /// The table of `list`; without a namespace the apps of all.
@@ -84,6 +141,7 @@ pub fn apps(namespace: Option<&str>, apps: &[Value], now: Timestamp) -> Table {
         rows: apps.iter().map(row).collect(),
         notes: vec!["Lcs: Last Change Successful".to_owned(), "Lca: Last Change Age".to_owned()],
         fills_first: namespace.is_none(),
+        is_transposed: false,
     }
 }
 
@@ -122,7 +180,11 @@ fn tree(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<St
     let lines = roots.into_iter().flat_map(|(object, below)| {
         std::iter::once(row(object, object.name(), "kapp", now)).chain(below).collect::<Vec<_>>()
     });
-    lines.collect()
+    // A filter can select an object without what it is below.
+    let labels: BTreeSet<&str> = own.iter().filter_map(|object| object.label(ASSOCIATION_LABEL)).collect();
+    let alone = made.labelled.iter().filter(|(label, _)| !labels.contains(*label)).flat_map(|(_, objects)| objects);
+    let alone = alone.map(|object| row(object, &format!(" L {}", object.name()), "cluster", now));
+    lines.chain(alone).collect()
 }
 
 /// What controllers have made, by whom it belongs to.

@@ -20,6 +20,8 @@ pub struct Table {
     pub notes: Vec<String>,
     /// Whether a first cell equal to the one above is shown as `^`.
     pub fills_first: bool,
+    /// Whether each cell has lines of its own.
+    pub is_transposed: bool,
 }
 
 /// A column.
@@ -64,6 +66,11 @@ impl Table {
         if !self.title.is_empty() {
             text += &format!("{}\n\n", terminal_safe(&self.title));
         }
+        if self.is_transposed {
+            text += &self.transposed(true);
+            text += &self.count();
+            return text;
+        }
         let header: Vec<String> = self.columns.iter().map(|column| column.title.to_owned()).collect();
         let mut rows = vec![header];
         let mut above = None;
@@ -83,15 +90,37 @@ impl Table {
         for note in &self.notes {
             text += &format!("{}\n", terminal_safe(note));
         }
-        if !self.content.is_empty() {
-            text += &format!("\n{} {}\n", self.rows.len(), self.content);
-        }
-        text
+        text + &self.count()
+    }
+
+    fn count(&self) -> String {
+        if self.content.is_empty() { String::new() } else { format!("\n{} {}\n", self.rows.len(), self.content) }
+    }
+
+    /// The rows one below the other, with a blank line between them; a cell can have several lines.
+    fn transposed(&self, for_people: bool) -> String {
+        let width = self.columns.iter().map(|column| column.title.len()).max().unwrap_or_default();
+        let row = |cells: &Vec<String>| {
+            let mut text = String::new();
+            for (column, cell) in self.columns.iter().zip(cells) {
+                let cell = if cell.is_empty() { "-" } else { cell.trim_end_matches('\n') };
+                for (index, line) in cell.split('\n').enumerate() {
+                    let title = if index == 0 { column.title } else { "" };
+                    let line = terminal_safe(line);
+                    text += &if for_people { format!("{title:width$}  {line}  \n") } else { format!("{line}\t\n") };
+                }
+            }
+            text
+        };
+        self.rows.iter().map(row).collect::<Vec<_>>().join("\n")
     }
 
     /// For scripts: the rows alone.
     #[must_use]
     pub fn for_scripts(&self) -> String {
+        if self.is_transposed {
+            return self.transposed(false);
+        }
         lines(&self.rows.iter().map(|row| shown(row)).collect::<Vec<_>>(), "\t")
     }
 

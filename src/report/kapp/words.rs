@@ -5,6 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use pushback_preflight::{ObjectRef, Operation};
 
+/// Text in place of a masked value, by its number.
+#[must_use]
+pub fn placeholder(number: usize) -> String {
+    format!("<-- value not shown (#{number})")
+}
+
 /// `deployment/web (apps/v1) namespace: shop`, or `namespace/shop (v1) cluster`.
 #[must_use]
 pub fn described(object: &ObjectRef) -> String {

@@ -126,7 +126,7 @@ pub async fn read_app(
             "`pushback list -A` shows all apps",
         ));
     }
-    let live = live::read(&*cluster, &kinds, &observed, &[]).await?;
+    let live = live::read(&*cluster, &kinds, &observed, &[], live::Scope::Cluster).await?;
     if let Some(((group, kind), reason)) = live.unreadable.iter().next() {
         let kind = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
         return Err(CommandError::usage_with_hint(
