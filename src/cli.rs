@@ -14,6 +14,7 @@ pub mod kapp;
 pub mod list;
 pub mod logs;
 mod not_parsed;
+pub mod rename;
 pub mod reports;
 pub mod rules;
 pub mod screen;
@@ -62,6 +63,8 @@ enum Command {
     /// List the records of an app's changes, or delete the oldest
     #[command(aliases = ["ac", "app-changes", "appchange", "appchanges"])]
     AppChange(history::AppChangeArgs),
+    /// Give an app another name or namespace
+    Rename(rename::RenameArgs),
     /// Print the label of an app's objects
     Label(history::LabelArgs),
     /// Show the logs of an app's Pods
@@ -149,6 +152,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),
             Command::History(arguments) => history::run(&global, arguments).await,
             Command::AppChange(arguments) => history::run_app_change(&global, arguments).await,
+            Command::Rename(arguments) => rename::run(&global, arguments).await,
             Command::Label(arguments) => history::run_label(&global, arguments).await,
             Command::Logs(arguments) => screen::simple(&global, logs::run(&global, arguments).await),
             Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),

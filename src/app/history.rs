@@ -11,6 +11,8 @@ use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ListQuery, P
 
 /// Number of entries that are kept.
 pub const KEEP: usize = 200;
+/// When the change was first recorded, on an entry that was copied.
+const CREATED_ANNOTATION: &str = "pushback.dev/created-at";
 /// Findings beyond this size are truncated: a ConfigMap holds one MiB.
 const FINDINGS_BYTES: usize = 256 * 1024;
 
@@ -196,6 +198,34 @@ pub async fn delete(cluster: &dyn Cluster, namespace: &str, entries: &[Arc<Value
     gone.into_iter().filter(|gone| *gone).count()
 }
 
+/// Name of an entry after its app got another name: derived from the old one, so that an entry has one copy only.
+#[must_use]
+pub fn moved_name(name: &str, to: &AppName) -> String {
+    // Of a long app's entry the server has cut the name, but for its own five letters.
+    let cut = || name.get(name.len().saturating_sub(5)..).unwrap_or(name);
+    let suffix = name.rsplit_once("-change-").map_or_else(cut, |(_, suffix)| suffix);
+    format!("{}-change-{suffix}", name_stem(&to.name))
+}
+
+/// An entry for the app under its new name. Its age stays.
+#[must_use]
+pub fn moved(entry: &Value, to: &AppName, label_value: &str) -> Value {
+    let of = |key: &str| entry.pointer(&format!("/metadata/{key}")).cloned().unwrap_or_else(|| json!({}));
+    let mut annotations = of("annotations");
+    let created = created(entry).0;
+    if !created.is_empty() {
+        annotations[CREATED_ANNOTATION] = json!(created);
+    }
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": moved_name(entry.name(), to), "namespace": to.namespace, "labels": labels(to, label_value),
+            "annotations": annotations,
+        },
+        "data": entry.get("data"),
+    })
+}
+
 fn labels(app: &AppName, label_value: &str) -> serde_json::Map<String, Value> {
     let mut labels = serde_json::Map::new();
     labels.insert(HISTORY_LABEL.to_owned(), json!(""));
@@ -217,5 +247,6 @@ fn name_stem(app: &str) -> String {
 fn created(entry: &Value) -> (String, Option<jiff::Timestamp>, String) {
     let spec: Value = serde_json::from_str(entry.text("/data/spec")).unwrap_or_default();
     let started = spec.text("/startedAt").parse().ok();
-    (entry.text("/metadata/creationTimestamp").to_owned(), started, entry.name().to_owned())
+    let created = entry.annotation(CREATED_ANNOTATION).unwrap_or_else(|| entry.text("/metadata/creationTimestamp"));
+    (created.to_owned(), started, entry.name().to_owned())
 }

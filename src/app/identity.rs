@@ -5,6 +5,20 @@ use pushback_preflight::hex;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
+/// What kapp appends to the record's name if fully qualified names are requested.
+pub const QUALIFIED_SUFFIX: &str = ".apps.k14s.io";
+/// The layout of our part of the record that this version writes, and the newest that it reads.
+pub(super) const SCHEMA: u32 = 1;
+
+/// Identifies an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppName {
+    /// Name of the app.
+    pub name: String,
+    /// Namespace of its record.
+    pub namespace: String,
+}
+
 /// Label of every object of an app.
 pub const APP_LABEL: &str = "kapp.k14s.io/app";
 /// Label that links a child to an object of the app.

@@ -8,32 +8,24 @@ use pushback_preflight::{ObjectExt, bookkeeping};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::identity::{APP_LABEL, INVENTORY_LABEL, RECORD_LABEL, inventory_label};
+pub use super::error::AppError;
+use super::identity::{APP_LABEL, INVENTORY_LABEL, RECORD_LABEL, SCHEMA, inventory_label};
+pub use super::identity::{AppName, QUALIFIED_SUFFIX};
 use super::inventory::Inventory;
 use super::lock::LockEntry;
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind};
+use super::moving::Move;
+use crate::cluster::{Address, Cluster, ErrorKind, Kind};
 
-/// What kapp appends to the record's name if fully qualified names are requested.
-pub const QUALIFIED_SUFFIX: &str = ".apps.k14s.io";
 /// kapp's data key.
 const SPEC_KEY: &str = "spec";
 /// Our data key.
-const OWN_KEY: &str = "pushback";
+pub(super) const OWN_KEY: &str = "pushback";
 /// A separate key for the lock, so that renewing it stays a small write.
-const LOCK_KEY: &str = "pushback-lock";
+pub(super) const LOCK_KEY: &str = "pushback-lock";
+/// Data key of a move under way.
+pub(super) const MOVE_KEY: &str = "pushback-move";
 /// Data key of an inventory that fits the record.
 const INVENTORY_KEY: &str = "pushback-inventory";
-/// The layout of our part that this version writes, and the newest that it reads.
-const SCHEMA: u32 = 1;
-
-/// Identifies an app.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppName {
-    /// Name of the app.
-    pub name: String,
-    /// Namespace of its record.
-    pub namespace: String,
-}
 
 /// How far a run got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +95,8 @@ pub struct Record {
     pub own: Option<OwnPart>,
     /// The lock, if it is held.
     pub lock: Option<LockEntry>,
+    /// Where the record moves, if it does.
+    pub moving: Option<Move>,
     /// The layout of our part, if a newer version wrote one that this version must not write.
     newer: Option<u32>,
     inline_inventory: Option<String>,
@@ -119,74 +113,6 @@ pub struct Observed {
     pub inventory: Inventory,
     /// Why the uids and digests of the inventory must not be used, if so.
     pub inventory_void: Option<String>,
-}
-
-/// Why an app cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum AppError {
-    /// The cluster returned an error.
-    #[error("failed to {action}: {error}")]
-    Cluster {
-        /// What was attempted.
-        action: String,
-        /// The cluster's error.
-        error: ClusterError,
-    },
-    /// A ConfigMap of that name is something else.
-    #[error("ConfigMap {namespace}/{name} is not an app record: it has no label {RECORD_LABEL}")]
-    NotARecord {
-        /// Namespace of the ConfigMap.
-        namespace: String,
-        /// Name of the ConfigMap.
-        name: String,
-    },
-    /// Two records have the app's name: kapp accepts either name for the record.
-    #[error("app {app} has two records in namespace {namespace}: ConfigMaps {app} and {app}{QUALIFIED_SUFFIX}")]
-    TwoRecords {
-        /// Namespace of the records.
-        namespace: String,
-        /// Name of the app.
-        app: String,
-    },
-    /// The record cannot be read.
-    #[error("the record ConfigMap {namespace}/{name} is damaged: {reason}")]
-    Damaged {
-        /// Namespace of the record.
-        namespace: String,
-        /// Name of the record.
-        name: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A newer version of pushback wrote it.
-    #[error(
-        "the app was last written by a newer pushback (record layout {found}, this version writes {SCHEMA}); use that version or a later one"
-    )]
-    Newer {
-        /// Layout of the record.
-        found: u32,
-    },
-    /// Another run holds the lock.
-    #[error("another run holds the lock of app {app}: {holder}")]
-    Locked {
-        /// Name of the app.
-        app: String,
-        /// User, host, process, run and start of the holder.
-        holder: String,
-    },
-    /// The record changed after it was read: observe again.
-    #[error("the record of app {app} was changed by another run")]
-    Changed {
-        /// Name of the app.
-        app: String,
-    },
-}
-
-impl AppError {
-    pub(super) fn cluster(action: impl Into<String>) -> impl FnOnce(ClusterError) -> Self {
-        let action = action.into();
-        move |error| Self::Cluster { action, error }
-    }
 }
 
 /// The kind of records, shards and history.
@@ -213,10 +139,15 @@ impl Observed {
     /// # Errors
     /// [`AppError::Newer`] if the layout is unknown.
     pub fn require_known_layout(&self) -> Result<(), AppError> {
-        match self.record.as_ref().and_then(|record| record.newer) {
-            Some(found) => Err(AppError::Newer { found }),
-            None => Ok(()),
-        }
+        self.record.as_ref().map_or(Ok(()), Record::require_known_layout)
+    }
+
+    /// Refuses to write to an app that is on its way to another name.
+    ///
+    /// # Errors
+    /// [`AppError::Moving`] if its record was not moved whole.
+    pub fn require_unmoved(&self) -> Result<(), AppError> {
+        self.record.as_ref().map_or(Ok(()), |record| record.require_unmoved(None))
     }
 }
 
@@ -235,6 +166,12 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
     let read = AppError::cluster("read the app's record");
     let is_record = |found: &Value| found.label(RECORD_LABEL).is_some();
     let (address, found) = match (first, second) {
+        // A move between the two names was interrupted: the old one counts until the new one is whole.
+        (Ok(Some(first)), Ok(Some(second)))
+            if is_record(&first) && is_record(&second) && moves(&second, &qualified) =>
+        {
+            (unqualified, Some(second))
+        }
         // Either could shadow the other: one is forged, or left by a kapp that was killed while renaming the record.
         (Ok(Some(first)), Ok(Some(second))) if is_record(&first) && is_record(&second) => {
             return Err(AppError::TwoRecords { namespace: app.namespace, app: app.name });
@@ -252,6 +189,12 @@ pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, A
     let record = Record::parse(address, &found)?;
     let (inventory, inventory_void) = read_inventory(cluster, &record).await?;
     Ok(Observed { app, record: Some(record), inventory, inventory_void })
+}
+
+/// Whether the record moves to this address.
+fn moves(record: &Value, to: &Address) -> bool {
+    let moving = serde_json::from_str::<Move>(record.text(&format!("/data/{MOVE_KEY}")));
+    moving.is_ok_and(|moving| moving.to.namespace == to.namespace && moving.to.record == to.name)
 }
 
 /// Reads only the record, to see who holds the lock.
@@ -340,10 +283,29 @@ impl Record {
             spec,
             own,
             lock,
+            // What cannot be read is no move of ours.
+            moving: data(MOVE_KEY).and_then(|text| serde_json::from_str(text).ok()),
             newer,
             inline_inventory: data(INVENTORY_KEY).map(str::to_owned),
             address,
         })
+    }
+
+    pub(super) fn require_known_layout(&self) -> Result<(), AppError> {
+        self.newer.map_or(Ok(()), |found| Err(AppError::Newer { found }))
+    }
+
+    /// Refuses a record that moves, unless it is this move.
+    pub(super) fn require_unmoved(&self, but: Option<&Move>) -> Result<(), AppError> {
+        match &self.moving {
+            Some(moving) if Some(moving) != but => Err(AppError::Moving(Box::new(moving.clone()))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The inventory, where the record holds it.
+    pub(super) fn inline_inventory(&self) -> Option<&str> {
+        self.inline_inventory.as_deref()
     }
 
     /// The app's label value.
@@ -432,7 +394,7 @@ pub(super) struct RecordWrite {
 }
 
 impl RecordWrite {
-    fn data(&self) -> Value {
+    pub(super) fn data(&self) -> Value {
         json!({
             SPEC_KEY: json_text(&self.spec),
             OWN_KEY: json_text(&self.own),
@@ -496,7 +458,12 @@ fn json_text<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-async fn patch(cluster: &dyn Cluster, app: &AppName, before: &Record, data: &Value) -> Result<Record, AppError> {
+pub(super) async fn patch(
+    cluster: &dyn Cluster,
+    app: &AppName,
+    before: &Record,
+    data: &Value,
+) -> Result<Record, AppError> {
     let patch = json!({
         "metadata": {"resourceVersion": before.resource_version, "uid": before.uid},
         "data": data,

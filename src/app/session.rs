@@ -74,6 +74,7 @@ impl Session {
         local_lock: Option<LocalLock>,
     ) -> Result<Self, AppError> {
         opening.observed.require_known_layout()?;
+        opening.observed.require_unmoved()?;
         let app = opening.observed.app.clone();
         let before = opening.observed.record.as_ref();
         // A directory is locked by a file; a lock in the record would show up as a difference in the tree.

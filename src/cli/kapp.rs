@@ -26,7 +26,7 @@ const NAMES: [(&str, &[&str]); 5] = [
 ];
 
 /// Other commands of kapp, whose subcommands are kapp's too.
-const OTHERS: [&str; 3] = ["app-change", "history", "label"];
+const OTHERS: [&str; 4] = ["app-change", "history", "label", "rename"];
 
 /// Environment variables of kapp for flags of the tree.
 const VARIABLES: [(&str, &str); 3] = [

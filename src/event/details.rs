@@ -33,6 +33,8 @@ pub enum EndCause {
         /// Namespace of its record.
         namespace: String,
     },
+    /// A rename without a new name.
+    NoNewName,
     /// The input has no object.
     Empty,
     /// Objects of the input lack what every object has.

@@ -165,7 +165,16 @@ impl From<AppError> for CommandError {
                         .to_owned(),
                 ],
             ),
-            AppError::Damaged { .. } | AppError::Newer { .. } => Self::one(ExitCode::Usage, message, Vec::new()),
+            AppError::Moving(moving) => {
+                let hint = format!("`{}` finishes that", moving.command());
+                Self::one(ExitCode::Usage, message, vec![hint])
+            }
+            AppError::Missing { app, namespace } => {
+                Self::one(ExitCode::Usage, message, Vec::new()).because(EndCause::NoApp { app, namespace })
+            }
+            AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => {
+                Self::one(ExitCode::Usage, message, Vec::new())
+            }
         }
     }
 }

@@ -24,7 +24,10 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
     };
     let Some(patience) = patience else { return Ok(observed) };
     observed.require_known_layout()?;
-    let Some(record) = observed.record.clone().filter(|record| record.lock.is_some()) else { return Ok(observed) };
+    let Some(record) = observed.record.clone().filter(|record| record.lock.is_some()) else {
+        observed.require_unmoved()?;
+        return Ok(observed);
+    };
     let before = record.resource_version.clone();
     let events = run.events.clone();
     let on_wait = |holder: &lock::LockEntry| {
@@ -40,6 +43,7 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
         observed = observe(&*setup.cluster, &setup.app).await?;
         observed.require_known_layout()?;
     }
+    observed.require_unmoved()?;
     Ok(observed)
 }
 

@@ -11,8 +11,13 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: changes_that_kapp_recorded_are_listed_too,
         ApiServer: old_changes_are_deleted_after_a_question_and_the_newest_stay,
         ApiServer: the_history_of_an_app_with_a_long_name_is_kept_short_too,
+        ApiServer: lists_are_filtered_by_age_and_labels,
         ApiServer: kapps_commands_on_changes_and_labels_answer_as_kapp_does,
     ]
+}
+
+fn api() -> &'static crate::support::api::ApiClient {
+    TestCluster::shared().api()
 }
 
 fn deployed(name: &str, times: usize) -> TestApp {
@@ -90,7 +95,22 @@ fn the_history_of_an_app_with_a_long_name_is_kept_short_too() {
     assert_eq!(left[0]["name"], app.spec()["lastChangeName"]);
     app.delete(&[]).expect(0);
     let entry = config_map_path(&app.namespace, left[0]["name"].as_str().expect("a name"));
-    assert_eq!(TestCluster::shared().api().get(&entry).status, 404);
+    assert_eq!(api().get(&entry).status, 404);
+}
+
+fn lists_are_filtered_by_age_and_labels() {
+    let app = deployed("shop", 1);
+    api().merge_patch(&app.record_path(), &json!({"metadata": {"labels": {"team": "web"}}})).ok();
+    TestApp::new("other", &app.namespace).apply(&config_map("b", "1"), &[]).expect(0);
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let ran = app.pushback.run(&[&["list", "-n", &app.namespace, "-o", "json"][..], arguments].concat()).expect(0);
+        let apps = ran.json()["apps"].as_array().expect("apps").clone();
+        apps.iter().filter_map(|app| app["name"].as_str()).map(str::to_owned).collect()
+    };
+    assert_eq!(names(&["--filter-labels", "team=web"]), ["shop"]);
+    assert_eq!(names(&["--filter-age", "1h-"]), ["other", "shop"]);
+    assert!(names(&["--filter-age", "1h+"]).is_empty());
+    app.pushback.run(&["list", "--filter-age", "1h"]).expect(1);
 }
 
 fn kapps_commands_on_changes_and_labels_answer_as_kapp_does() {

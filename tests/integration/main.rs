@@ -55,6 +55,7 @@ mod references;
 mod refusal_pages;
 mod refusals;
 mod remedies;
+mod renames;
 mod reserved;
 mod safety;
 mod schemas;
@@ -136,6 +137,7 @@ fn all_tests() -> Vec<TestCase> {
         refusal_pages::tests(),
         refusals::tests(),
         remedies::tests(),
+        renames::tests(),
         reserved::tests(),
         safety::tests(),
         schemas::tests(),

@@ -1,0 +1,93 @@
+//! `pushback rename`: another name or namespace for an app.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::arguments::{AppArgs, GlobalArgs, app_name, duration};
+use super::screen::{self, ProgressNotes};
+use crate::app::lease::LockOptions;
+use crate::event::EndCause;
+use crate::exit::ExitCode;
+use crate::report::kapp::reports;
+use crate::run::error::CommandError;
+use crate::run::rename::{Prepared, Rename};
+
+/// How long a lock holds by default, as in `apply`.
+const LEASE: Duration = Duration::from_secs(15);
+
+/// Give an app another name or namespace.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback rename -a shop --new-name store
+  pushback rename -a shop -n staging --new-namespace prod
+
+The app's record moves, with its inventory and its history; its objects stay as they are, where they
+are. Nothing else can write to the app meanwhile. If it is interrupted, apply and delete say so, and
+the same command again finishes it.
+
+Exit codes: 0 done, 1 no such app, the new name is taken or wrong input, 12 another run holds the
+app, 13 no cluster.")]
+pub struct RenameArgs {
+    #[command(flatten)]
+    app: AppArgs,
+    /// New name
+    #[arg(long, value_name = "NAME", value_parser = app_name)]
+    new_name: Option<String>,
+    /// New namespace of the app's record
+    #[arg(long, value_name = "NAME")]
+    new_namespace: Option<String>,
+    /// How long to wait for another run of the same app [default: 20s]
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    lock_wait: Option<Duration>,
+}
+
+impl RenameArgs {
+    async fn prepare(self, global: &GlobalArgs) -> Result<Prepared, CommandError> {
+        let Self { app, new_name, new_namespace, lock_wait } = self;
+        if new_name.is_none() && new_namespace.is_none() {
+            let error = CommandError::usage_with_hint("no new name is given", "give --new-name or --new-namespace");
+            return Err(error.because(EndCause::NoNewName));
+        }
+        let patience = LockOptions::new(LEASE, lock_wait).patience;
+        let rename = Rename { cluster: global.cluster()?, app: app.resolve(), new_name, new_namespace, patience };
+        rename.prepare(&ProgressNotes(global), global.kapp.is_some()).await
+    }
+}
+
+/// Runs the command.
+pub async fn run(global: &GlobalArgs, arguments: RenameArgs) -> ExitCode {
+    if let Some(style) = &global.kapp {
+        return screen::simple_as_kapp(style, async |ui| {
+            let prepared = arguments.prepare(global).await?;
+            let Prepared { target, from, to, .. } = &prepared;
+            target.iter().for_each(|target| reports::target(ui, target));
+            ui.line(&format!(
+                "Renaming '{}' (namespace: {}) to '{}' (namespace: {}) (app changes will be renamed)",
+                from.name, from.namespace, to.name, to.namespace
+            ));
+            screen::confirm(global, "")?;
+            prepared.carry_out().await
+        })
+        .await;
+    }
+    let work = async {
+        let prepared = arguments.prepare(global).await?;
+        let Prepared { from, to, .. } = &prepared;
+        let is_elsewhere = from.namespace != to.namespace;
+        let place = if is_elsewhere { format!(" in namespace {}", to.namespace) } else { String::new() };
+        screen::confirm(global, &format!("Rename app {} to {}{place}?", from.name, to.name))?;
+        prepared.carry_out().await?;
+        Ok(if global.wants_json() {
+            let done = serde_json::json!({"schemaVersion": 1, "app": to.name, "namespace": to.namespace});
+            format!("{done:#}\n")
+        } else {
+            format!(
+                "app {} of namespace {} is app {} of namespace {}\n",
+                from.name, from.namespace, to.name, to.namespace
+            )
+        })
+    };
+    screen::simple(global, work.await.map_err(|error: CommandError| error.into()))
+}
