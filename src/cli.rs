@@ -14,6 +14,7 @@ pub mod kapp;
 pub mod list;
 pub mod logs;
 mod not_parsed;
+pub mod record;
 pub mod rename;
 pub mod reports;
 pub mod rules;

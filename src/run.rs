@@ -20,6 +20,7 @@ pub mod options;
 pub mod outcome;
 pub mod planning;
 pub mod policy;
+pub mod record;
 pub mod rename;
 pub mod round;
 pub mod running;

@@ -164,6 +164,7 @@ mod tests {
             own: OwnPart::new(Phase::Applying, holder),
             lock: Some(LockEntry::new(&environment, holder, lease)),
             inline_inventory: None,
+            labels: Vec::new(),
         };
         let address = Address::new(config_map_kind(), &app.namespace, &app.name);
         let record = write.create(&cluster, &app, &address).await.unwrap();

@@ -44,7 +44,8 @@ impl Place {
     #[must_use]
     pub fn of(app: &AppName, qualified: bool) -> Self {
         let suffix = if qualified { QUALIFIED_SUFFIX } else { "" };
-        Self { namespace: app.namespace.clone(), record: format!("{}{suffix}", app.name) }
+        let name = app.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&app.name);
+        Self { namespace: app.namespace.clone(), record: format!("{name}{suffix}") }
     }
 
     /// The app.

@@ -1,6 +1,7 @@
 //! The app's record: kapp's ConfigMap, read and written so that kapp still understands it, with our own part in data
 //! keys next to kapp's. A deploy by kapp removes them: it writes only its own key.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pushback_preflight::waiver::Accepted;
@@ -97,6 +98,8 @@ pub struct Record {
     pub lock: Option<LockEntry>,
     /// Where the record moves, if it does.
     pub moving: Option<Move>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
     /// The layout of our part, if a newer version wrote one that this version must not write.
     newer: Option<u32>,
     inline_inventory: Option<String>,
@@ -286,6 +289,7 @@ impl Record {
             // What cannot be read is no move of ours.
             moving: data(MOVE_KEY).and_then(|text| serde_json::from_str(text).ok()),
             newer,
+            labels: labels_of(found),
             inline_inventory: data(INVENTORY_KEY).map(str::to_owned),
             address,
         })
@@ -347,6 +351,11 @@ impl Record {
     }
 }
 
+fn labels_of(found: &Value) -> BTreeMap<String, String> {
+    let labels = found.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
 /// kapp's part for an app, based on the previous one.
 #[must_use]
 pub fn spec_for(
@@ -391,6 +400,8 @@ pub(super) struct RecordWrite {
     pub(super) lock: Option<LockEntry>,
     /// `None`: the inventory is in shards.
     pub(super) inline_inventory: Option<String>,
+    /// Labels that the record gets besides its own.
+    pub(super) labels: Vec<(String, String)>,
 }
 
 impl RecordWrite {
@@ -418,7 +429,7 @@ impl RecordWrite {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {
                 "name": address.name, "namespace": address.namespace,
-                "labels": {RECORD_LABEL: ""},
+                "labels": self.all_labels(),
                 "annotations": {"kapp.k14s.io/app-changes-use-app-label": ""},
             },
             "data": data,
@@ -440,7 +451,13 @@ impl RecordWrite {
         app: &AppName,
         before: &Record,
     ) -> Result<Record, AppError> {
-        patch(cluster, app, before, &self.data()).await
+        let labels = if self.labels.is_empty() { Value::Null } else { self.all_labels() };
+        patch_with(cluster, app, before, &self.data(), &labels).await
+    }
+
+    fn all_labels(&self) -> Value {
+        let labels = self.labels.iter().map(|(key, value)| (key.clone(), json!(value)));
+        Value::Object(std::iter::once((RECORD_LABEL.to_owned(), json!(""))).chain(labels).collect())
     }
 }
 
@@ -464,10 +481,23 @@ pub(super) async fn patch(
     before: &Record,
     data: &Value,
 ) -> Result<Record, AppError> {
-    let patch = json!({
+    patch_with(cluster, app, before, data, &Value::Null).await
+}
+
+async fn patch_with(
+    cluster: &dyn Cluster,
+    app: &AppName,
+    before: &Record,
+    data: &Value,
+    labels: &Value,
+) -> Result<Record, AppError> {
+    let mut patch = json!({
         "metadata": {"resourceVersion": before.resource_version, "uid": before.uid},
         "data": data,
     });
+    if !labels.is_null() {
+        patch["metadata"]["labels"] = labels.clone();
+    }
     match cluster.patch(&before.address, &crate::cluster::Patch::Merge(patch), false).await {
         Ok(written) => Record::parse(before.address.clone(), &written.object),
         Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::NotFound) => {

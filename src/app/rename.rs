@@ -150,7 +150,7 @@ async fn create(
         }
     }
     let mut data = match own {
-        Some(own) => RecordWrite { spec, own, lock: lock.cloned(), inline_inventory }.data(),
+        Some(own) => RecordWrite { spec, own, lock: lock.cloned(), inline_inventory, labels: Vec::new() }.data(),
         None => json!({"spec": json_text(&spec), LOCK_KEY: lock.map(json_text)}),
     };
     data[MOVE_KEY] = json!(json_text(moving));

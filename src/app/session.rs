@@ -33,6 +33,10 @@ pub struct Opening<'a> {
     pub kinds: &'a [(String, String, String)],
     /// Run id.
     pub run: &'a str,
+    /// Labels that the record gets.
+    pub labels: &'a [(String, String)],
+    /// Name of a new record.
+    pub record_name: &'a str,
     /// `Applying` or `Deleting`.
     pub phase: Phase,
     /// Length of the lease.
@@ -98,12 +102,13 @@ impl Session {
             own,
             lock,
             inline_inventory: inline.then(|| shards.concat()),
+            labels: opening.labels.to_vec(),
         };
         let take = async {
             match before {
                 Some(before) => write.update(&*cluster, &app, before).await,
                 None => {
-                    let address = Address::new(config_map_kind(), &app.namespace, &app.name).urgent();
+                    let address = Address::new(config_map_kind(), &app.namespace, opening.record_name).urgent();
                     write.create(&*cluster, &app, &address).await
                 }
             }
@@ -207,7 +212,7 @@ impl Session {
             let mut own = own.clone();
             own.note_last_change(&spec);
             own.record_uid.clone_from(&record.uid);
-            RecordWrite { spec, own, lock: None, inline_inventory: inline.then(|| shards.concat()) }
+            RecordWrite { spec, own, lock: None, inline_inventory: inline.then(|| shards.concat()), labels: Vec::new() }
         };
         self.rewrite(record, write).await?;
         delete_shards(&*self.cluster, &self.app, &self.shards).await;
@@ -258,7 +263,13 @@ impl Session {
             let mut own = OwnPart { record_uid: record.uid.clone(), ..OwnPart::new(Phase::Deleting, run) };
             own.note_last_change(&record.spec);
             let inline_inventory = Some(Inventory::default().to_shards().concat());
-            RecordWrite { spec: record.spec.clone(), own, lock: record.lock.clone(), inline_inventory }
+            RecordWrite {
+                spec: record.spec.clone(),
+                own,
+                lock: record.lock.clone(),
+                inline_inventory,
+                labels: Vec::new(),
+            }
         };
         let record = self.rewrite(record, write).await?;
         delete_shards(&*self.cluster, &self.app, &self.shards).await;

@@ -4,11 +4,12 @@ use clap::Args;
 
 use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs, WriteArgs};
 use super::diff::DiffCommandArgs;
+use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
 use crate::run::apply::{Apply, StopAfter};
-use crate::run::options::{Command, RunOptions};
+use crate::run::options::{AppOptions, Command, RunOptions};
 
 /// Apply manifests as an app.
 #[derive(Debug, Args)]
@@ -23,6 +24,8 @@ app, 13 no cluster, 20 partly written, 21 an object has failed, 22 waiting timed
 pub struct ApplyArgs {
     #[command(flatten)]
     app: AppArgs,
+    #[command(flatten)]
+    record: RecordArgs,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -40,9 +43,10 @@ pub struct ApplyArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
-    let ApplyArgs { app, input, plan, diff, diff_run, preflight, write } = arguments;
+    let ApplyArgs { app, record, input, plan, diff, diff_run, preflight, write } = arguments;
     if diff_run {
-        return super::diff::run(global, DiffCommandArgs { app: app.into(), input, plan, diff, preflight }).await;
+        return super::diff::run(global, DiffCommandArgs { app: app.into(), record, input, plan, diff, preflight })
+            .await;
     }
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
@@ -52,7 +56,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
         let options = RunOptions {
             command: Command::Apply,
             cluster: global.cluster()?,
-            app: app.resolve(),
+            app: AppOptions { record: record.resolve(), ..app.resolve() },
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };

@@ -27,7 +27,9 @@ use crate::report::theme::ColorChoice;
 use crate::run::connect::ClusterOptions;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
-use crate::run::options::{AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, WriteOptions};
+use crate::run::options::{
+    AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions, WriteOptions,
+};
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -172,7 +174,12 @@ impl AppArgs {
     /// Resolves to options.
     #[must_use]
     pub fn resolve(self) -> AppOptions {
-        AppOptions { name: self.app, namespace: self.namespace.resolve(), is_named: true }
+        AppOptions {
+            name: self.app,
+            namespace: self.namespace.resolve(),
+            is_named: true,
+            record: RecordOptions::default(),
+        }
     }
 }
 
@@ -184,8 +191,13 @@ impl OptionalAppArgs {
     pub fn resolve(self, global: &GlobalArgs) -> Result<AppOptions, CommandError> {
         let namespace = self.namespace.resolve();
         match self.app {
-            Some(name) => Ok(AppOptions { name, namespace, is_named: true }),
-            None if global.cluster != "kube" => Ok(AppOptions { name: "check".to_owned(), namespace, is_named: false }),
+            Some(name) => Ok(AppOptions { name, namespace, is_named: true, record: RecordOptions::default() }),
+            None if global.cluster != "kube" => Ok(AppOptions {
+                name: "check".to_owned(),
+                namespace,
+                is_named: false,
+                record: RecordOptions::default(),
+            }),
             None => Err(CommandError::usage_with_hint(
                 "no app is named",
                 "name it with -a NAME; it can be left out where --cluster is a folder, a file or a git ref",

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs};
+use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs, app_name};
 use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
@@ -10,7 +10,7 @@ use crate::exit::ExitCode;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;
-use crate::run::options::{Command, RunOptions};
+use crate::run::options::{AppOptions, Command, RecordOptions, RunOptions};
 
 /// Delete an app with everything that it owns.
 #[derive(Debug, Args)]
@@ -29,6 +29,9 @@ app, 13 no cluster, 20 partly deleted, 21 a deletion has failed, 22 waiting time
 pub struct DeleteArgs {
     #[command(flatten)]
     app: AppArgs,
+    /// Earlier name of the app: it is deleted where there is none of the new name
+    #[arg(long, value_name = "NAME", value_parser = app_name, help_heading = "App", hide_short_help = true)]
+    prev_app: Option<String>,
     /// File with Config documents: order, waits, preflight rules; can be given more than once
     #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
     config: Vec<String>,
@@ -50,7 +53,8 @@ pub struct DeleteArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
-    let DeleteArgs { app, config, diff_run, diff_exit_status, filters, change_filter, preflight, write } = arguments;
+    let DeleteArgs { app, prev_app, config, diff_run, diff_exit_status, filters, change_filter, preflight, write } =
+        arguments;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, DiffStyle::None, is_document, HeldDocument::clone(&document));
@@ -58,7 +62,10 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
         let options = RunOptions {
             command: if diff_run { Command::Diff } else { Command::Delete },
             cluster: global.cluster()?,
-            app: app.resolve(),
+            app: AppOptions {
+                record: RecordOptions { previous: prev_app, ..RecordOptions::default() },
+                ..app.resolve()
+            },
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };

@@ -3,11 +3,12 @@
 use clap::Args;
 
 use super::arguments::{DiffArgs, GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
+use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
 use crate::run::compare::Compare;
-use crate::run::options::{Command, RunOptions};
+use crate::run::options::{AppOptions, Command, RunOptions};
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -28,6 +29,8 @@ pub struct DiffCommandArgs {
     #[command(flatten)]
     pub(super) app: OptionalAppArgs,
     #[command(flatten)]
+    pub(super) record: RecordArgs,
+    #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
     pub(super) plan: PlanArgs,
@@ -39,7 +42,7 @@ pub struct DiffCommandArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
-    let DiffCommandArgs { app, input, plan, diff, preflight } = arguments;
+    let DiffCommandArgs { app, record, input, plan, diff, preflight } = arguments;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
@@ -48,7 +51,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Diff,
-            app: app.resolve(global)?,
+            app: AppOptions { record: record.resolve(), ..app.resolve(global)? },
             cluster: global.cluster()?,
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),

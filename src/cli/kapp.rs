@@ -29,7 +29,8 @@ const NAMES: [(&str, &[&str]); 5] = [
 const OTHERS: [&str; 4] = ["app-change", "history", "label", "rename"];
 
 /// Environment variables of kapp for flags of the tree.
-const VARIABLES: [(&str, &str); 3] = [
+const VARIABLES: [(&str, &str); 4] = [
+    ("fq_configmap_names", "KAPP_FQ_CONFIGMAP_NAMES"),
     ("namespace", "KAPP_NAMESPACE"),
     ("kubeconfig", "KAPP_KUBECONFIG"),
     ("kubeconfig_context", "KAPP_KUBECONFIG_CONTEXT"),

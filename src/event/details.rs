@@ -33,6 +33,8 @@ pub enum EndCause {
         /// Namespace of its record.
         namespace: String,
     },
+    /// The record has this label with another value.
+    RecordLabel(String),
     /// A rename without a new name.
     NoNewName,
     /// The input has no object.

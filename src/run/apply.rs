@@ -9,7 +9,7 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{allowed, details, input, judging, look, planning};
+use super::{allowed, details, input, judging, look, planning, record};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
@@ -89,6 +89,9 @@ impl Apply {
             }
             let question = (!self.is_confirmed).then_some("Apply these changes?");
             rounds.agree(news.filter(|_| plan.has_changes()), question).await?;
+            if record::rename(run, &setup, &plan.observed).await? {
+                continue;
+            }
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
@@ -106,6 +109,7 @@ impl Apply {
                         note(&run.events, "conversion webhooks are ready: storage versions change now".to_owned());
                         continue;
                     }
+                    record::write_file(run, &setup).await?;
                     // The process ends now: freeing thousands of objects takes a tenth of a run without changes.
                     std::mem::forget(plan);
                     return Ok(end);

@@ -11,7 +11,7 @@ use super::planning;
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{allowed, details, input, judging, look};
+use super::{allowed, details, input, judging, look, record};
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
@@ -51,7 +51,8 @@ impl Compare {
     /// # Errors
     /// Invalid input, or no cluster.
     pub async fn diff(self, run: &mut Run, is_judged: bool, exit_status: bool) -> Result<End, CommandError> {
-        let (_, plan, report) = self.compare(run, is_judged).await?;
+        let (setup, plan, report) = self.compare(run, is_judged).await?;
+        record::write_file(run, &setup).await?;
         if report.outcome.refuses() {
             let unable = || report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
             let error = if is_judged { String::new() } else { unable() };

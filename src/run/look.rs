@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use super::error::CommandError;
+use super::record;
 use super::running::Run;
 use super::setup::Setup;
 use crate::app::lock;
-use crate::app::record::{Observed, observe};
+use crate::app::record::Observed;
 use crate::event::{DiagnosticCode, Event};
+
+/// How long a rename within an apply waits for another run.
+pub const RENAME_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Reads the app. With `patience`, the app is about to be written: waits until no other run holds its lock.
 ///
@@ -18,11 +22,12 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
         return Ok(Observed::unrecorded(setup.app.clone()));
     }
     run.planning(format!("reading app {}", setup.app.name));
-    let mut observed = match setup.take_seen() {
-        Some(seen) => seen?,
-        None => observe(&*setup.cluster, &setup.app).await?,
-    };
+    let mut observed = record::read(setup, setup.take_seen()).await?;
+    record::check_labels(setup, &observed)?;
     let Some(patience) = patience else { return Ok(observed) };
+    if record::finish_rename(run, setup, &observed).await? {
+        observed = record::read(setup, None).await?;
+    }
     observed.require_known_layout()?;
     let Some(record) = observed.record.clone().filter(|record| record.lock.is_some()) else {
         observed.require_unmoved()?;
@@ -37,10 +42,10 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
         });
     };
     let (cluster, around) = (&*setup.cluster, &run.environment);
-    let freed = lock::wait_until_free(cluster, &setup.app, record, around, &run.id, patience, on_wait).await?;
+    let freed = lock::wait_until_free(cluster, &observed.app, record, around, &run.id, patience, on_wait).await?;
     if freed.is_none_or(|record| record.resource_version != before) {
         // The former holder has written: read everything again.
-        observed = observe(&*setup.cluster, &setup.app).await?;
+        observed = record::read(setup, None).await?;
         observed.require_known_layout()?;
     }
     observed.require_unmoved()?;
@@ -52,7 +57,7 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
 pub async fn has_moved(setup: &Setup, before: &RecordState) -> bool {
     // In a directory the lock is taken before the app is read.
     setup.cluster.capabilities().server
-        && observe(&*setup.cluster, &setup.app).await.is_ok_and(|now| record_state(&now) != *before)
+        && record::read(setup, None).await.is_ok_and(|now| record_state(&now) != *before)
 }
 
 /// uid and resourceVersion of an app's record; `None` if there is none.

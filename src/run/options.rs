@@ -68,6 +68,21 @@ pub struct AppOptions {
     /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
     /// to.
     pub is_named: bool,
+    /// About its record.
+    pub record: RecordOptions,
+}
+
+/// About an app's record.
+#[derive(Clone, Debug, Default)]
+pub struct RecordOptions {
+    /// Earlier name of the app, which is renamed if there is none of the new name.
+    pub previous: Option<String>,
+    /// Labels that the record gets.
+    pub labels: Vec<(String, String)>,
+    /// Whether the record has the longer of kapp's names.
+    pub qualified: bool,
+    /// File that kapp's part of the record is written to.
+    pub file: Option<PathBuf>,
 }
 
 /// Namespaces; the cluster suggests one if none is given.

@@ -14,7 +14,7 @@ use super::connect::{Connection, Namespaces, connect};
 use super::details;
 use super::error::CommandError;
 use super::input;
-use super::options::{AppOptions, CheckReports, Command, Details, RunOptions};
+use super::options::{AppOptions, CheckReports, Command, Details, RecordOptions, RunOptions};
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
@@ -38,6 +38,8 @@ pub struct Setup {
     /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
     /// to.
     pub is_named: bool,
+    /// About its record.
+    pub record: RecordOptions,
     /// Namespaces of the record and of objects.
     pub namespaces: Namespaces,
     /// The rules that run.
@@ -112,6 +114,7 @@ pub async fn set_up(
         config: config.config,
         app: name,
         is_named: app.is_named,
+        record: app.record.clone(),
         namespaces,
         selection,
         policy_source,

@@ -15,6 +15,7 @@ use super::setup::Setup;
 use super::signals::{until_dismissed, until_stopped};
 use crate::app::history::{self, ChangeSummary, Judged};
 use crate::app::inventory::Inventory;
+use crate::app::moving::Place;
 use crate::app::record::{AppError, Phase};
 use crate::app::session::{Opening, Session};
 use crate::apply::engine::{Engine, Outcome, Progress};
@@ -96,7 +97,10 @@ impl Writing<'_> {
         let settled = plan.observed.record.as_ref().is_some_and(|record| {
             record.own.as_ref().is_some_and(|own| own.phase == Phase::Done) && record.lock.is_none()
         }) && plan.observed.inventory_void.is_none()
-            && !plan.forgets;
+            && !plan.forgets
+            && plan.observed.record.as_ref().is_none_or(|record| {
+                self.setup.record.labels.iter().all(|(key, value)| record.labels.get(key) == Some(value))
+            });
         if self.phase == Phase::Applying && !plan.has_changes() && settled {
             // Nothing to write, not even the record: only readiness is checked.
             let outcome = self.engine(plan, None).await;
@@ -106,6 +110,8 @@ impl Writing<'_> {
         let opening = Opening {
             observed: &plan.observed,
             label_value: &plan.label_value,
+            labels: &self.setup.record.labels,
+            record_name: &Place::of(&self.setup.app, self.setup.record.qualified).record,
             inventory: &union,
             kinds: &plan.kinds(true),
             run: &self.run.id,

@@ -15,6 +15,10 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_app_moves_with_its_inventory_and_its_history,
         ApiServer: an_app_of_kapp_gets_another_name_as_kapp_gives_it,
         ApiServer: a_rename_killed_after_any_write_is_said_and_finished_by_the_same_command,
+        ApiServer: an_app_that_is_deployed_under_a_new_name_is_renamed_after_the_question,
+        ApiServer: a_record_gets_the_longer_of_kapps_names_where_that_is_wanted,
+        ApiServer: labels_of_a_record_are_written_and_stay,
+        ApiServer: kapps_part_of_the_record_is_written_to_a_file,
         Nothing: an_app_in_a_folder_gets_another_name,
     ]
 }
@@ -139,4 +143,75 @@ fn an_app_in_a_folder_gets_another_name() {
     assert_eq!(planned(&again).len(), 0);
     pushback.run(&[&["apply", "-a", "shop", "-f", "app.yaml"][..], &on].concat()).expect(1);
     assert!(pushback.tree("live/.pushback").keys().all(|name| !name.contains("shop-")));
+}
+
+fn an_app_that_is_deployed_under_a_new_name_is_renamed_after_the_question() {
+    let app = TestApp::new("shop", &TestCluster::shared().namespace("renames"));
+    app.apply(&config_map("a", "1"), &[]).expect(0);
+    let store = TestApp::new("store", &app.namespace);
+    let previous = ["--prev-app", "shop"];
+    let shown = store.apply(&config_map("a", "2"), &[&previous[..], &["--diff-run"]].concat()).expect(0);
+    assert_eq!(planned(&shown), ["update ConfigMap a"]);
+    assert!(config_maps(&app.namespace).contains("shop"), "a plan writes nothing");
+    let label = app.label();
+    for value in ["2", "2"] {
+        store.apply(&config_map("a", value), &previous).expect(0);
+        assert_eq!(store.label(), label);
+        assert!(!config_maps(&app.namespace).contains("shop"));
+    }
+    assert_eq!(entries(&store).len(), 2);
+    // Where both are there, the earlier name is another app's.
+    app.apply(&config_map("b", "1"), &[]).expect(0);
+    store.apply(&config_map("a", "3"), &previous).expect(0);
+    assert_eq!(app.inspected(), ["ConfigMap b"]);
+    TestApp::new("new", &app.namespace).delete(&previous).expect(0);
+    assert!(!config_maps(&app.namespace).contains("b") && config_maps(&app.namespace).contains("a"));
+}
+
+fn a_record_gets_the_longer_of_kapps_names_where_that_is_wanted() {
+    let namespace = TestCluster::shared().namespace("renames");
+    let as_kapp = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp");
+    let as_kapp = as_kapp.with("KAPP_NAMESPACE", &namespace);
+    as_kapp.write("app.yaml", config_map("a", "1"));
+    let deploy = |kapp: &Pushback, name: &str| {
+        kapp.run(&["deploy", "-a", name, "-f", "app.yaml", "--yes"]).expect(0);
+        config_maps(&namespace)
+            .into_iter()
+            .filter(|name| name.starts_with("shop") && !name.contains("-change-"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(deploy(&as_kapp, "shop"), ["shop"]);
+    let app = TestApp::new("shop", &namespace);
+    let label = app.label();
+    let as_kapp = as_kapp.with("KAPP_FQ_CONFIGMAP_NAMES", "true");
+    assert_eq!(deploy(&as_kapp, "shop"), ["shop.apps.k14s.io"]);
+    let record = api().get(&config_map_path(&namespace, "shop.apps.k14s.io")).ok();
+    assert!(record["data"]["spec"].as_str().is_some_and(|spec| spec.contains(&label)), "{record}");
+    assert_eq!(record["metadata"]["annotations"]["kapp.k14s.io/is-configmap-migrated"], "");
+    assert_eq!(entries(&app).len(), 1);
+    as_kapp.write("app.yaml", config_map("b", "1"));
+    assert_eq!(deploy(&as_kapp, "shop-b.apps.k14s.io"), ["shop-b.apps.k14s.io", "shop.apps.k14s.io"]);
+}
+
+fn labels_of_a_record_are_written_and_stay() {
+    let app = TestApp::new("shop", &TestCluster::shared().namespace("renames"));
+    let labels = || app.record()["metadata"]["labels"].clone();
+    app.apply(&config_map("a", "1"), &["--labels", "team=web,tier=front"]).expect(0);
+    app.apply(&config_map("a", "1"), &["--labels", "stage=prod"]).expect(0);
+    let expected = ["team", "tier", "stage"].map(|key| labels()[key].clone());
+    assert_eq!(expected, ["web", "front", "prod"]);
+    let refused = app.apply(&config_map("a", "2"), &["--labels", "team=api"]).expect(1);
+    assert!(refused.complaints().contains("label team of app shop is web"), "{}", refused.complaints());
+    assert_eq!(labels()["team"], "web");
+}
+
+fn kapps_part_of_the_record_is_written_to_a_file() {
+    let app = TestApp::new("shop", &TestCluster::shared().namespace("renames"));
+    let file = ["--app-metadata-file-output", "record.json"];
+    app.apply(&config_map("a", "1"), &[&file[..], &["--diff-run"]].concat()).expect(0);
+    assert_eq!(app.pushback.read_json("record.json")["labelKey"], "kapp.k14s.io/app");
+    for _ in 0..2 {
+        app.apply(&config_map("a", "1"), &file).expect(0);
+        assert_eq!(app.pushback.read_json("record.json"), app.spec());
+    }
 }

@@ -12,7 +12,8 @@ use crate::manifest::LoadOptions;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;
 use crate::run::options::{
-    AppOptions, Command, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RunOptions, WriteOptions,
+    AppOptions, Command, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions, RunOptions,
+    WriteOptions,
 };
 use crate::run::upgrade::step::Upgrade;
 
@@ -75,7 +76,12 @@ impl UpgradeStepArgs {
             options: RunOptions {
                 command: Command::Upgrade,
                 cluster: global.cluster()?,
-                app: AppOptions { name: app.name.clone(), namespace: named, is_named: true },
+                app: AppOptions {
+                    name: app.name.clone(),
+                    namespace: named,
+                    is_named: true,
+                    record: RecordOptions::default(),
+                },
                 preflight: PreflightOptions {
                     rules: self.preflight,
                     waive: self.waive,

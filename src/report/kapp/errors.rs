@@ -49,6 +49,7 @@ pub fn text(end: &End<'_>) -> String {
         Some(EndCause::Declined) => "Stopped".to_owned(),
         Some(EndCause::NoAnswer) => "Asking for confirmation:\n  EOF".to_owned(),
         Some(EndCause::NoApp { app, namespace }) => format!("App '{app}' (namespace: {namespace}) does not exist: "),
+        Some(EndCause::RecordLabel(key)) => format!("Expected label '{key}' value to remain same"),
         Some(EndCause::NoNewName) => "Expected either --new-name or/and --new-namespace to be supplied".to_owned(),
         Some(EndCause::Ownership(owned)) => ownership(owned),
         Some(EndCause::Empty) => "Trying to apply empty set of resources will result in deletion of resources on \
