@@ -269,6 +269,9 @@ pub fn misread(error: &clap::Error) -> String {
                 None => format!("command does not accept extra arguments '{argument}'"),
             }
         }
+        ErrorKind::InvalidSubcommand if declined(&named(ContextKind::InvalidSubcommand)).is_some() => {
+            declined(&named(ContextKind::InvalidSubcommand)).unwrap_or_default().to_owned()
+        }
         ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand if !subcommands(error).is_empty() => {
             format!("Use one of available subcommands: {}", subcommands(error).join(", "))
         }
@@ -285,6 +288,20 @@ pub fn misread(error: &clap::Error) -> String {
             let text = text.split("\n\n").next().unwrap_or_default();
             text.strip_prefix("error: ").unwrap_or(text).to_owned()
         }
+    }
+}
+
+/// Why a command of kapp is left out.
+fn declined(command: &str) -> Option<&'static str> {
+    match command {
+        "config-map" | "cm" | "cfg" => Some("config-map list is left out: kubectl get configmaps lists them"),
+        "service-account" | "sa" => Some("service-account list is left out: kubectl get serviceaccounts lists them"),
+        "deploy-config" => Some(
+            "deploy-config is left out: the default order, labels and scoping rules are kapp's, and rebase rules are not \
+             needed with server-side apply",
+        ),
+        "list-labels" | "ls-labels" => Some("tools list-labels is left out: kubectl get --show-labels lists them"),
+        _ => None,
     }
 }
 
@@ -372,6 +389,9 @@ mod tests {
         assert_eq!(said("kapp deploy -a app -f - --nope=1"), "unknown flag: --nope");
         assert_eq!(said("kapp foo"), "Invalid command - see available commands/subcommands above");
         assert_eq!(said("kapp deploy -f -"), "Expected app name to be non-empty");
+        for line in ["kapp config-map list", "kapp sa ls", "kapp deploy-config"] {
+            assert!(said(line).contains(" is left out: "), "{line}");
+        }
         for line in ["kapp app-change", "kapp ac foo"] {
             assert_eq!(said(line), "Use one of available subcommands: garbage-collect, list");
         }
