@@ -22,6 +22,7 @@ mod missing;
 mod misspelt;
 mod operators;
 pub mod ordering;
+pub mod original;
 pub mod part;
 pub mod providers;
 pub mod quota;
@@ -81,6 +82,8 @@ pub struct Planned {
     pub fields: Vec<FieldChange>,
     /// Remarks for people.
     pub notes: Vec<String>,
+    /// How kapp compares it with its copy of the manifest, if that is kept up to date.
+    pub original: Option<Arc<original::Rules>>,
     /// Digest of the manifest, for the inventory.
     pub manifest_digest: digest::BodyDigest,
     /// What the server said when it refused the change in a dry run, and its reason.

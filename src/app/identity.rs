@@ -34,13 +34,13 @@ pub const HISTORY_LABEL: &str = "kapp.k14s.io/is-app-change";
 /// Label of inventory shards.
 pub const INVENTORY_LABEL: &str = "pushback.dev/inventory";
 
-/// kapp's record of what it applied last. Useless to us, and it may hold Secret values in clear text.
-pub const ORIGINAL_ANNOTATIONS: [&str; 4] = [
-    "kapp.k14s.io/original",
-    "kapp.k14s.io/original-diff",
-    "kapp.k14s.io/original-diff-full",
-    "kapp.k14s.io/original-diff-md5",
-];
+/// kapp's copy of the manifest that it applied last. Useless to us, and it may hold Secret values in clear text.
+pub const ORIGINAL_ANNOTATION: &str = "kapp.k14s.io/original";
+/// kapp's digest of how the live object differed from that copy.
+pub const ORIGINAL_DIGEST_ANNOTATION: &str = "kapp.k14s.io/original-diff-md5";
+/// All that kapp notes about the manifest that it applied last.
+pub const ORIGINAL_ANNOTATIONS: [&str; 4] =
+    [ORIGINAL_ANNOTATION, "kapp.k14s.io/original-diff", "kapp.k14s.io/original-diff-full", ORIGINAL_DIGEST_ANNOTATION];
 
 /// Value of [`ASSOCIATION_LABEL`].
 #[must_use]

@@ -6,6 +6,7 @@ mod failure;
 mod intent;
 mod judged;
 mod operators;
+mod original;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -266,7 +267,9 @@ impl Writer {
             }
             other => other,
         };
-        self.done(planned, expected.as_deref(), written.map_err(Failure::Cluster)?).await
+        let mut written = written.map_err(Failure::Cluster)?;
+        self.note_original(planned, address, body, &mut written).await;
+        self.done(planned, expected.as_deref(), written).await
     }
 
     async fn done(&self, planned: &Planned, expected: Option<&Value>, written: Written) -> Result<Done, Failure> {
@@ -317,6 +320,7 @@ impl Writer {
         self.allowed()?;
         let mut written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
         written.object = self.go_on(address, written.object).await?;
+        self.note_original(planned, address, body, &mut written).await;
         self.done(planned, expected.as_deref(), written).await
     }
 

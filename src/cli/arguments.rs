@@ -288,6 +288,7 @@ impl InputArgs {
             default_label_scoping: plan.default_label_scoping_rules,
             override_ownership: plan.dangerous_override_ownership_of_existing_resources
                 || !plan.ownership_override_allowed_apps.is_empty(),
+            kapp_annotations: plan.kapp_annotations,
             override_allowed_apps: plan.ownership_override_allowed_apps,
             storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
             storage_backup: plan.storage_backup,
@@ -315,6 +316,10 @@ pub struct PlanArgs {
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide_short_help = true)]
     pub default_label_scoping_rules: bool,
+    /// Keep kapp's copy of the manifest on every object, so that kapp can go on with the app; where kapp has left one,
+    /// it is kept up to date without this
+    #[arg(long, hide_short_help = true)]
+    pub kapp_annotations: bool,
     /// Take over objects that belong to other apps
     #[arg(long, hide_short_help = true)]
     pub dangerous_override_ownership_of_existing_resources: bool,

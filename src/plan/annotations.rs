@@ -52,8 +52,8 @@ pub const ACCEPTED: [(&str, &[&str]); 23] = [
     ("num-versions", &[]),
     ("versioned-explicit-ref", &[]),
     ("renew-duration", &[]),
-    // No effect: they disable something that does not exist here.
     ("disable-original", &[]),
+    // No effect: it disables something that does not exist here.
     ("disable-default-secretgen-rebase-rules", &[]),
 ];
 
@@ -122,6 +122,8 @@ pub struct Strategies {
     pub no_ownership_labels: bool,
     /// `disable-default-label-scoping-rules`.
     pub no_label_scoping: bool,
+    /// `disable-original`: without kapp's copy of the manifest.
+    pub no_original: bool,
     /// `change-group`, each with its annotation key.
     pub change_groups: Vec<(String, String)>,
     /// `change-rule`, each with its annotation key.
@@ -234,6 +236,7 @@ fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> 
         "change-rule" => strategies.change_rules.push((key.to_owned(), value.to_owned())),
         "versioned" => strategies.versioned = true,
         "versioned-keep-original" => strategies.keep_original = true,
+        "disable-original" => strategies.no_original = true,
         "num-versions" => {
             let number = value.parse().ok().filter(|number| *number > 0);
             let expected = || (format!("annotation {key} is {value:?}, expected a number of at least 1"), Vec::new());

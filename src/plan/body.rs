@@ -8,7 +8,7 @@ use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 
 use super::desired::Desired;
-use super::{renewal, takeover};
+use super::{original, renewal, takeover};
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
@@ -27,6 +27,8 @@ pub struct Stamp<'a> {
     pub nonce: &'a str,
     /// The current time, RFC 3339 in UTC.
     pub now: &'a str,
+    /// How kapp compares objects with its copies of the manifest, if those are kept up to date.
+    pub original: Option<&'a Arc<original::Rules>>,
 }
 
 /// A request body, and notes on what was changed in it.
@@ -54,6 +56,9 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
         && let Some(annotations) = Arc::make_mut(&mut value).metadata_map_mut("annotations")
     {
         annotations.insert(renewal::RENEWED.to_owned(), time.into());
+    }
+    if stamp.original.is_some() && stamp.label_value.is_some() && !desired.strategies.no_original {
+        original::keep(&mut value, &desired.value, &desired.positions, live);
     }
     if let Some(live) = live {
         for rebased in rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live) {

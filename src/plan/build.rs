@@ -20,8 +20,8 @@ use super::providers::Providers;
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, quota, refusal, rivals,
-    stale_pods, takeover, webhook_first,
+    Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, original, quota, refusal,
+    rivals, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::{APP_LABEL, RECORD_LABEL};
 use crate::app::inventory::Entry;
@@ -60,6 +60,8 @@ pub struct Options {
     pub compare_definitions: bool,
     /// What may be done about stored objects.
     pub storage: StorageOptions,
+    /// Put kapp's copies of the manifest on objects, even where kapp has left none.
+    pub kapp_annotations: bool,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -88,17 +90,20 @@ pub struct Request<'a> {
 pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
     let Request { cluster, kinds, config, mut observed, label_value, options } = request;
     let is_server = cluster.capabilities().server;
+    protect_record(&observed, &desired)?;
+    let missing_definitions =
+        if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
+    let live = live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?;
+    let keeps_originals = options.kapp_annotations || live.objects.values().any(|object| original::is_kept(object));
+    let original = keeps_originals.then(|| Arc::new(original::Rules::of(config)));
     let stamp = Stamp {
         config,
         label_value: is_server.then_some(label_value.as_str()),
         default_label_scoping: options.default_label_scoping,
         nonce: &options.nonce,
         now: &options.now,
+        original: original.as_ref(),
     };
-    protect_record(&observed, &desired)?;
-    let missing_definitions =
-        if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
-    let live = live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?;
     let (untouched, desired): (Vec<Desired>, Vec<Desired>) =
         desired.into_iter().partition(|wanted| wanted.strategies.noop);
     let (part, desired) = Part::divide(&options.selection, &live, desired);
@@ -192,7 +197,8 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
             warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index) });
         }
         let asked_again = is_server && is_asked_again(&wanted, &compared);
-        objects.push(Planned { kind_changes, asked_again, ..planned(wanted, compared) });
+        let original = stamp.original.filter(|_| compared.body.as_deref().is_some_and(original::is_kept)).cloned();
+        objects.push(Planned { kind_changes, asked_again, original, ..planned(wanted, compared) });
     }
     objects.extend(prunes);
     webhook_first::assign(&mut objects);
@@ -382,6 +388,7 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
         conversion: compared.conversion,
         operators: Vec::new(),
         resumes: false,
+        original: None,
         manifest_digest: compared.manifest_digest,
     }
 }

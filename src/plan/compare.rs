@@ -21,8 +21,9 @@ use super::diff::{self, DiffOptions};
 use super::digest::{BodyDigest, digest, is_secret, own_entry};
 use super::guard::refusal_as_new;
 use super::live::Live;
+use super::original;
 use super::takeover;
-use crate::app::identity::APP_LABEL;
+use crate::app::identity::{APP_LABEL, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS};
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, estimate, guarded};
 use crate::managed_fields as fields;
 use crate::storage::operators;
@@ -65,6 +66,12 @@ async fn compare(
     listed: Option<Arc<Value>>,
 ) -> Result<Compared, ClusterError> {
     let mut compared = compare_unmasked(context, desired, listed).await?;
+    if let (Some(rules), Some(body)) = (context.stamp.original, &mut compared.body)
+        && compared.operation.writes()
+    {
+        rules.note(body, compared.result.as_mut());
+        original::hide(&mut compared.fields);
+    }
     compared.taken_from = conflicts::taken_from(&compared, context.masker);
     compared.notes.extend(conflicts::notes(&compared.taken_from));
     // Config defines the masks; the cluster only knows Secrets.
@@ -249,7 +256,8 @@ async fn with_state(
                 written.object = Arc::new(resumed);
             }
             compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
-            if !compared.fields.is_empty() || own_fields_differ(&live, &written.object) {
+            let copy_differs = live.annotation(ORIGINAL_ANNOTATION) != body.annotation(ORIGINAL_ANNOTATION);
+            if !compared.fields.is_empty() || copy_differs || own_fields_differ(&live, &written.object) {
                 compared.operation = desired.strategies.update.operation();
                 compared.verification = Verification::Server;
             }
@@ -326,7 +334,7 @@ fn is_unchanged(
     {
         return false;
     }
-    if entry.manifest_digest != manifest_digest.of(body) {
+    if entry.manifest_digest != manifest_digest.of(body) || original::is_kept(body) != original::is_kept(live) {
         return false;
     }
     if is_secret(live) {
@@ -338,7 +346,14 @@ fn is_unchanged(
 }
 
 fn same_secret(owned: &Value, body: &Value) -> bool {
-    let map = |value: &Value, pointer: &str| value.pointer(pointer).cloned().unwrap_or_else(|| json!({}));
+    let map = |value: &Value, pointer: &str| {
+        let mut map = value.pointer(pointer).cloned().unwrap_or_else(|| json!({}));
+        // The digest of the manifest has told about the copy.
+        map.as_object_mut()
+            .into_iter()
+            .for_each(|map| map.retain(|key, _| !ORIGINAL_ANNOTATIONS.contains(&key.as_str())));
+        map
+    };
     ["/data", "/metadata/labels", "/metadata/annotations"]
         .iter()
         .all(|pointer| map(owned, pointer) == map(body, pointer))

@@ -11,6 +11,8 @@ mod text;
 use pushback_preflight::PathSegment;
 use serde_json::Value;
 
+use crate::app::identity::ORIGINAL_ANNOTATIONS;
+
 pub use self::change::{DiffSegment, FieldChange};
 pub use self::lines::field_lines;
 pub use self::mask::Masked;
@@ -24,11 +26,13 @@ pub struct DiffOptions {
 }
 
 impl Default for DiffOptions {
-    /// Leaves out the fields that only the server sets.
+    /// Leaves out the fields that only the server sets, and kapp's copies of the manifest.
     fn default() -> Self {
         let metadata = ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
         let mut ignored: Vec<Vec<PathSegment>> =
             metadata.iter().map(|&field| vec!["metadata".into(), field.into()]).collect();
+        let copies = ORIGINAL_ANNOTATIONS.map(|name| vec!["metadata".into(), "annotations".into(), name.into()]);
+        ignored.extend(copies);
         ignored.push(vec!["status".into()]);
         Self { ignored }
     }

@@ -8,6 +8,7 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::original;
 use crate::cluster::FIELD_MANAGER;
 use crate::managed_fields::{self as fields, ManagerEntry};
 use pushback_preflight::hex;
@@ -29,10 +30,14 @@ impl BodyDigest {
     }
 }
 
-/// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets.
+/// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets. kapp's copy of a manifest does
+/// not count, since it says the same again.
 #[must_use]
 pub fn digest(value: &Value) -> String {
     let mut text = String::new();
+    if original::is_kept(value) {
+        return digest(&original::without_copy(value));
+    }
     if is_secret(value) {
         // Only the structure: which keys there are, not their values.
         let mut shape = value.clone();

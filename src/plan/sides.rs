@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pushback_preflight::{ObjectExt, ObjectKey, Operation};
+use pushback_preflight::{ObjectExt, ObjectKey, Operation, Positions};
 use serde_json::{Map, Value};
 
 use super::digest::is_secret;
@@ -50,7 +50,7 @@ pub fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
         true => without_bookkeeping(live.clone(), true),
         false => old_side(live, new.as_ref()),
     });
-    let plain = plain_keys(planned);
+    let plain = given_as_text(planned);
     let mut new = new;
     old.iter_mut().chain(&mut new).for_each(|side| as_string_data(side, &plain));
     Whole {
@@ -94,10 +94,16 @@ fn old_side(live: &Value, new: Option<&Value>) -> Value {
     without_bookkeeping(side, false)
 }
 
-/// Keys of a Secret that the input gives as `stringData`.
-fn plain_keys(planned: &Planned) -> Vec<String> {
+fn given_as_text(planned: &Planned) -> Vec<String> {
     let change = &planned.change;
-    let (Some(desired), Some(positions)) = (&change.desired, &change.positions) else { return Vec::new() };
+    match (&change.desired, &change.positions) {
+        (Some(desired), Some(positions)) => plain_keys(desired, positions),
+        _ => Vec::new(),
+    }
+}
+
+/// Keys of a Secret that the input gives as `stringData`.
+pub(super) fn plain_keys(desired: &Value, positions: &Positions) -> Vec<String> {
     if !is_secret(desired) {
         return Vec::new();
     }
@@ -111,7 +117,7 @@ fn plain_keys(planned: &Planned) -> Vec<String> {
 }
 
 /// Shows these keys of a Secret as the input gives them.
-fn as_string_data(side: &mut Value, keys: &[String]) {
+pub(super) fn as_string_data(side: &mut Value, keys: &[String]) {
     let Some(fields) = side.as_object_mut() else { return };
     let Some(data) = fields.get_mut("data").and_then(Value::as_object_mut) else { return };
     let mut plain = Map::new();

@@ -91,7 +91,8 @@ fn plan(
     if keeps_replicas {
         union = union.without(&replicas());
     }
-    let copies = copies(&union);
+    let mut copies = copies(&union);
+    copies.retain(|copy| !wanted.contains(copy));
     let lost = union.lost(&kept).into_iter().filter(|path| fields::resolve(path, live).is_some());
     let removals = lost.filter(|path| !copies.contains(path) && !names_an_item(path)).collect();
     let latest = old.iter().map(|entry| entry.owner.time.as_str()).max().unwrap_or_default();

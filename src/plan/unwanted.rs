@@ -94,6 +94,7 @@ pub(super) fn unwanted(
             after: Vec::new(),
             fields: Vec::new(),
             notes,
+            original: None,
             manifest_digest: Default::default(),
             refused: None,
             wait: !orphan,

@@ -135,6 +135,8 @@ pub struct PlanOptions {
     pub update_strategy: UpdateStrategy,
     /// Whether the built-in label scoping rules apply.
     pub default_label_scoping: bool,
+    /// Whether to put kapp's copies of the manifest on objects.
+    pub kapp_annotations: bool,
     /// Whether to take over objects of other apps.
     pub override_ownership: bool,
     /// Take over objects of these apps only.
@@ -157,6 +159,7 @@ impl Default for PlanOptions {
             recheck: false,
             update_strategy: UpdateStrategy::default(),
             default_label_scoping: true,
+            kapp_annotations: false,
             override_ownership: false,
             override_allowed_apps: Vec::new(),
             storage: StoragePolicy::default(),

@@ -59,6 +59,7 @@ pub async fn plan_apply(
         compare_definitions: !setup.is_named,
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
+        kapp_annotations: options.kapp_annotations,
         default_label_scoping: options.default_label_scoping,
         storage: StorageOptions {
             policy: options.storage,

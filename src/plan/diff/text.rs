@@ -43,6 +43,7 @@ fn without_ignored(object: &Value) -> Value {
     let mut object = object.clone();
     for path in DiffOptions::default().ignored {
         let pointer: String = path.iter().take(path.len() - 1).map(|segment| format!("/{}", key(segment))).collect();
+        // No key on the way to an ignored field has a slash.
         let parent = object.pointer_mut(&pointer).and_then(Value::as_object_mut);
         if let (Some(parent), Some(last)) = (parent, path.last()) {
             parent.shift_remove(&key(last));

@@ -1,6 +1,8 @@
 //! The way back to kapp: what it reads is intact, so it finds, prunes and deletes what we have made; and when it has
 //! deployed in between, the next run of ours works as the first one did.
 
+use pushback::config::Config;
+use pushback::plan::original::Rules;
 use serde_json::{Value, json};
 
 use super::{api, assert_settled, content, managers, new_app, shown_fields};
@@ -11,6 +13,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: kapp_finds_everything_that_was_made_and_nothing_else,
         ApiServer: what_kapp_no_longer_wants_is_what_it_would_prune,
+        ApiServer: what_is_handed_back_is_for_kapp_as_it_has_left_it,
+        ApiServer: an_object_can_be_without_kapps_copy,
         ApiServer: an_app_goes_to_kapp_and_back_as_often_as_one_likes,
     ]
 }
@@ -95,6 +99,113 @@ fn deployed_by_kapp(path: &str, change: impl Fn(&mut Value)) {
     api().put(&format!("{path}?fieldManager=kapp"), &noted).ok();
 }
 
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// The object without kapp's copy of the manifest.
+fn without_copies(object: &Value) -> Value {
+    let mut object = object.clone();
+    let annotations = object["metadata"]["annotations"].as_object_mut().expect("annotations");
+    annotations.retain(|name, _| !name.starts_with("kapp.k14s.io/original"));
+    object
+}
+
+/// What kapp compares with at its next deploy, less its own labels and the namespace: `None` if it would compare with the
+/// live object, and show every default.
+fn compared_by_kapp(path: &str) -> Option<Value> {
+    let live = api().get(path).ok();
+    let copy = parse(live["metadata"]["annotations"]["kapp.k14s.io/original"].as_str()?);
+    let is_current = Rules::of(&Config::default()).outdated(&live).is_none();
+    is_current.then(|| without_labels(copy))
+}
+
+fn without_labels(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let kept = map.into_iter().filter(|(key, _)| !key.starts_with("kapp.k14s.io/a") && key != "namespace");
+            let kept = kept.map(|(key, value)| (key, without_labels(value)));
+            Value::Object(kept.filter(|(key, value)| key != "labels" || *value != json!({})).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_labels).collect()),
+        other => other,
+    }
+}
+
+/// Everything that a server fills in differently for each object.
+const FILLED_IN: &str = "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {kapp.k14s.io/update-strategy: always-replace}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 'registry.example/migrate:1'}]}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {password: 'example: #1'}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: 'registry.example/web:1', resources: {requests: {cpu: 1000m}}, ports: [{containerPort: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, annotations: {kapp.k14s.io/versioned: ''}}
+data: {mode: fast}
+";
+
+fn what_is_handed_back_is_for_kapp_as_it_has_left_it() {
+    let app = new_app();
+    let arguments = ["--wait=false", "--kapp-annotations"];
+    for (image, mode, version) in [("migrate:1", "fast", 1), ("migrate:2", "slow", 2)] {
+        let input = FILLED_IN.replace("migrate:1", image).replace("mode: fast", &format!("mode: {mode}"));
+        app.apply(&input, &arguments).expect(0);
+        let given: Vec<Value> = serde_yaml::from_multiple(&input).expect("objects");
+        let mut paths = Vec::new();
+        for mut object in given {
+            object["metadata"]["namespace"] = json!(app.namespace);
+            if object["kind"] == "ConfigMap" {
+                object["metadata"]["name"] = json!(format!("settings-ver-{version}"));
+            }
+            let path = api().path_of(&object);
+            // What differs is its selector, which the app's label became part of.
+            assert_eq!(compared_by_kapp(&path), Some(without_labels(object)), "{path}");
+            paths.push(path);
+        }
+        assert_settled(&app, &input, &arguments, &paths);
+    }
+    // Without the flag what is there is kept up to date, and what has been there is known.
+    let input = FILLED_IN.replace("migrate:1", "migrate:2").replace("mode: fast", "mode: slow");
+    assert_eq!(planned(&app.apply(&input, &["--wait=false"]).expect(0)), Vec::<String>::new());
+    let changed = input
+        .replace("port: 80}]}\n---\napiVersion: v1\nkind: Secret", "port: 81}]}\n---\napiVersion: v1\nkind: Secret");
+    assert_eq!(planned(&app.apply(&changed, &["--wait=false"]).expect(0)), ["update Service web"]);
+    let service = format!("/api/v1/namespaces/{}/services/web", app.namespace);
+    assert_eq!(compared_by_kapp(&service).expect("still current")["spec"]["ports"], json!([{"port": 81}]));
+}
+
+fn an_object_can_be_without_kapps_copy() {
+    let app = new_app();
+    let input =
+        config_map("a", "1").replace("metadata:", "metadata:\n  annotations: {kapp.k14s.io/disable-original: ''}");
+    app.apply(&input, &["--kapp-annotations"]).expect(0);
+    assert_eq!(compared_by_kapp(&config_map_path(&app.namespace, "a")), None);
+    assert_settled(&app, &input, &["--kapp-annotations"], &[]);
+}
+
 fn an_app_goes_to_kapp_and_back_as_often_as_one_likes() {
     let app = new_app();
     let input = config_map("a", "ours");
@@ -117,7 +228,11 @@ fn an_app_goes_to_kapp_and_back_as_often_as_one_likes() {
         let ran = app.apply(&input, &[]).expect(0);
         assert_eq!(shown_fields(&ran, "ConfigMap a"), ["data.key: theirs → ours", &format!("data.{round}: added → -")]);
         let after = api().get(&path).ok();
-        assert_eq!((content(&after), managers(&after)), (content(&before), vec!["pushback Apply".to_owned()]));
+        let noted = |object: &Value| object["metadata"]["annotations"]["kapp.k14s.io/original"].as_str().map(parse);
+        assert_eq!(noted(&after).expect("kapp's copy")["data"], json!({"key": "ours"}));
+        assert_eq!(Rules::of(&Config::default()).outdated(&after), None);
+        let contents = [&after, &before].map(|object| without_copies(&content(object)));
+        assert_eq!((&contents[0], managers(&after)), (&contents[1], vec!["pushback Apply".to_owned()]));
         assert_settled(&app, &input, &[], &[path.clone(), app.record_path()]);
     }
 }
