@@ -125,7 +125,10 @@ fn without_labels(value: Value) -> Value {
         Value::Object(map) => {
             let kept = map.into_iter().filter(|(key, _)| !key.starts_with("kapp.k14s.io/a") && key != "namespace");
             let kept = kept.map(|(key, value)| (key, without_labels(value)));
-            Value::Object(kept.filter(|(key, value)| key != "labels" || *value != json!({})).collect())
+            Value::Object(
+                kept.filter(|(key, value)| !matches!(key.as_str(), "labels" | "metadata") || *value != json!({}))
+                    .collect(),
+            )
         }
         Value::Array(items) => Value::Array(items.into_iter().map(without_labels).collect()),
         other => other,
