@@ -36,6 +36,7 @@ fn create(object: &Value) -> Planned {
         after: Vec::new(),
         fields: Vec::new(),
         notes: Vec::new(),
+        original: None,
         manifest_digest: Default::default(),
         refused: None,
         wait: true,
