@@ -51,6 +51,8 @@ pub struct Config {
     pub label_scoping_rules: Vec<LabelScopingRule>,
     /// `templateRules`.
     pub template_rules: Vec<TemplateRule>,
+    /// `diffAgainstLastAppliedFieldExclusionRules`: only kapp's own notes depend on it.
+    pub last_applied_exclusions: Vec<PathRule>,
 }
 
 impl Config {
@@ -90,6 +92,7 @@ impl Config {
         self.ownership_label_rules.extend(later.ownership_label_rules);
         self.label_scoping_rules.extend(later.label_scoping_rules);
         self.template_rules.extend(later.template_rules);
+        self.last_applied_exclusions.extend(later.last_applied_exclusions);
     }
 }
 

@@ -126,9 +126,12 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
         ownership_label_rules: entries(&fields, "ownershipLabelRules", rules::path_rule),
         additional_labels: fields.optional("additionalLabels").map(|node| rules::labels(&node)).unwrap_or_default(),
         label_scoping_rules: entries(&fields, "labelScopingRules", rules::label_scoping_rule),
+        last_applied_exclusions: entries(&fields, "diffAgainstLastAppliedFieldExclusionRules", rules::path_rule),
         template_rules: entries(&fields, "templateRules", rules::template_rule),
         ..Config::default()
     };
+    // What a manifest does not set is never compared with the live object, so that there is nothing to leave out.
+    let _ = entries(&fields, "diffAgainstExistingFieldExclusionRules", rules::path_rule);
     // An empty list differs from an absent one: it runs no rule.
     if let Some(node) = fields.optional("preflightRules") {
         config.preflight_rules = Some(node.list().iter().map(rules::preflight_rule).collect());

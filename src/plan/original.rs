@@ -41,7 +41,9 @@ impl Rules {
     pub fn of(config: &Config) -> Self {
         let mut rules = rebase::built_in();
         rules.extend(config.rebase_rules.iter().cloned());
-        Self { rebase: rules, excluded: rebase::excluded() }
+        let mut excluded = rebase::excluded();
+        excluded.extend(config.last_applied_exclusions.iter().cloned());
+        Self { rebase: rules, excluded }
     }
 
     /// The digest of how an object differs from a manifest, as kapp computes it.

@@ -23,14 +23,12 @@ pub(super) const CONFIG: Keys = &[
     "ownershipLabelRules",
     "labelScopingRules",
     "templateRules",
+    "diffAgainstLastAppliedFieldExclusionRules",
+    "diffAgainstExistingFieldExclusionRules",
 ];
 
 /// Keys of kapp in the document that are not supported.
-pub(super) const CONFIG_LATER: Keys = &[
-    "diffAgainstLastAppliedFieldExclusionRules",
-    "diffAgainstExistingFieldExclusionRules",
-    "stripNameHashSuffixConfig",
-];
+pub(super) const CONFIG_LATER: Keys = &["stripNameHashSuffixConfig"];
 
 /// Keys of kapp in a rule that are not supported.
 pub(super) const RULE_LATER: Keys = &["ytt"];

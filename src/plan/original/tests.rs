@@ -132,3 +132,22 @@ fn keys_have_the_order_that_kapp_gives_them() {
         assert_eq!(digest_of(&given.into()), digest, "{keys}");
     }
 }
+
+#[test]
+fn fields_that_a_config_leaves_out_do_not_change_the_digest() {
+    let object = |seen: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "annotations": {"example.com/seen-at": seen, "mine": "1"}}})
+    };
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "a", "annotations": {"mine": "1"}}});
+    let path =
+        ["metadata", "annotations", "example.com/seen-at"].map(|key| crate::config::PathPart::Key(key.to_owned()));
+    let rule = PathRule { path: path.to_vec(), matchers: vec![crate::config::Matcher::All] };
+    let config = Config { last_applied_exclusions: vec![rule], ..Config::default() };
+    let digests = [&rules(), &Rules::of(&config)].map(|rules| {
+        let [first, second] = [object("1"), object("2")].map(|object| rules.digest(&object, &manifest));
+        first == second
+    });
+    assert_eq!(digests, [false, true]);
+}
