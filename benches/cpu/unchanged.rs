@@ -83,7 +83,7 @@ impl Unchanged {
 }
 
 fn stamp(config: &Config) -> Stamp<'_> {
-    Stamp { config, label_value: Some(LABEL), default_label_scoping: true, nonce: "", now: "" }
+    Stamp { config, label_value: Some(LABEL), default_label_scoping: true, nonce: "", now: "", original: None }
 }
 
 fn kinds() -> Kinds {
