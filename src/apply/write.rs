@@ -267,9 +267,8 @@ impl Writer {
             }
             other => other,
         };
-        let mut written = written.map_err(Failure::Cluster)?;
-        self.note_original(planned, address, body, &mut written).await;
-        self.done(planned, expected.as_deref(), written).await
+        let done = self.done(planned, expected.as_deref(), written.map_err(Failure::Cluster)?).await?;
+        Ok(self.note_original(planned, address, body, done).await)
     }
 
     async fn done(&self, planned: &Planned, expected: Option<&Value>, written: Written) -> Result<Done, Failure> {
@@ -320,8 +319,8 @@ impl Writer {
         self.allowed()?;
         let mut written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
         written.object = self.go_on(address, written.object).await?;
-        self.note_original(planned, address, body, &mut written).await;
-        self.done(planned, expected.as_deref(), written).await
+        let done = self.done(planned, expected.as_deref(), written).await?;
+        Ok(self.note_original(planned, address, body, done).await)
     }
 
     async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {

@@ -4,8 +4,8 @@
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::Writer;
-use crate::cluster::{Address, Written};
+use super::{Done, Writer};
+use crate::cluster::Address;
 use crate::plan::{Planned, original};
 
 impl Writer {
@@ -16,24 +16,22 @@ impl Writer {
         planned: &Planned,
         address: &Address,
         body: &Value,
-        written: &mut Written,
-    ) {
-        let Some(digest) = planned.original.as_ref().and_then(|rules| rules.outdated(&written.object)) else { return };
+        mut done: Done,
+    ) -> Done {
+        let (Some(rules), Some(written)) = (&planned.original, &done.object) else { return done };
+        let Some(digest) = rules.outdated(written).filter(|_| self.allowed().is_ok()) else { return done };
         let mut corrected = body.clone();
         original::set_digest(&mut corrected, &digest);
         // Controllers may have written status by now, so that only the object itself is the condition.
         if let Some(metadata) = corrected.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert("uid".to_owned(), written.object.uid().into());
-        }
-        if self.allowed().is_err() {
-            return;
+            metadata.insert("uid".to_owned(), written.uid().into());
         }
         match self.cluster.apply(address, &corrected, super::options(planned)).await {
-            Ok(again) => written.object = again.object,
+            Ok(again) => done.object = Some(again.object),
             Err(error) => {
-                let message = format!("kapp's copy of the manifest is not up to date: {}", error.message);
-                written.warnings.push(message);
+                done.warnings.push(format!("kapp's copy of the manifest is not up to date: {}", error.message));
             }
         }
+        done
     }
 }
