@@ -45,7 +45,8 @@ fn lines(data: &str) -> impl Iterator<Item = (&str, &str)> {
 
 fn sample(flag: &str, kind: &str) -> &'static str {
     match (flag, kind) {
-        ("--map-ns", _) => "a=b",
+        ("--map-ns" | "--labels", _) => "a=b",
+        ("--before" | "--after", _) => "2024-01-01",
         ("--filter", _) => r#"{"resource":{"names":["x"]}}"#,
         ("--diff-filter", _) => r#"{"ops":["update"]}"#,
         ("--filter-age", _) => "5m-",
