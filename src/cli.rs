@@ -23,6 +23,7 @@ pub mod serve_conversion;
 pub mod storage;
 pub mod upgrade;
 pub mod version;
+pub mod writing;
 
 use std::ffi::OsString;
 

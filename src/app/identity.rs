@@ -34,7 +34,7 @@ pub const HISTORY_LABEL: &str = "kapp.k14s.io/is-app-change";
 /// Label of inventory shards.
 pub const INVENTORY_LABEL: &str = "pushback.dev/inventory";
 
-/// kapp's copy of the manifest that it applied last. Useless to us, and it may hold Secret values in clear text.
+/// kapp's copy of the manifest that it applied last. It may hold Secret values in clear text.
 pub const ORIGINAL_ANNOTATION: &str = "kapp.k14s.io/original";
 /// kapp's digest of how the live object differed from that copy.
 pub const ORIGINAL_DIGEST_ANNOTATION: &str = "kapp.k14s.io/original-diff-md5";
@@ -71,6 +71,22 @@ pub fn has_own_identity(live: &Value) -> bool {
         return false;
     };
     head == format!("v1;{}/{}/{}/{}", object.namespace, object.group, object.kind, object.name)
+}
+
+/// Whether an object has kapp's copy of its manifest.
+#[must_use]
+pub fn has_copy(object: &Value) -> bool {
+    object.annotation(ORIGINAL_ANNOTATION).is_some()
+}
+
+/// The object without what kapp notes about its manifest.
+#[must_use]
+pub fn without_copy(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !ORIGINAL_ANNOTATIONS.contains(&key.as_str()));
+    }
+    object
 }
 
 /// Removes what marks an object as an app's: labels, also those in selectors and templates, and the identity.

@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs, WriteArgs};
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, PlanArgs, PreflightArgs};
 use super::diff::DiffCommandArgs;
 use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
+use super::writing::WriteArgs;
 use crate::exit::ExitCode;
 use crate::run::apply::{Apply, StopAfter};
 use crate::run::options::{AppOptions, Command, RunOptions};

@@ -12,9 +12,6 @@ use pushback_preflight::{Waiver, duration};
 
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
-use crate::app::history;
-use crate::app::lease::LockOptions;
-use crate::apply::engine;
 use crate::cluster::ConnectOptions;
 use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
@@ -27,9 +24,7 @@ use crate::report::theme::ColorChoice;
 use crate::run::connect::ClusterOptions;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
-use crate::run::options::{
-    AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions, WriteOptions,
-};
+use crate::run::options::{AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions};
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -431,71 +426,6 @@ pub enum PolicyFrom {
     Outside,
 }
 
-/// How it is applied.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Apply and wait")]
-pub struct WriteArgs {
-    /// Wait until objects are ready, and deleted ones gone
-    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
-          default_missing_value = "true", require_equals = true)]
-    pub wait: bool,
-    /// How long writing and waiting may take in all; what has not started then does not start
-    #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION")]
-    pub wait_timeout: Duration,
-    /// How long to wait for one object; 0s: no limit of its own
-    #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
-    pub wait_resource_timeout: Duration,
-    /// How long Pods may fail in a way that may heal (image not pulled, crash loop, missing ConfigMap, quota) while
-    /// nothing of their object moves, until it counts as failed; 0s: as long as waiting takes
-    #[arg(long, value_parser = duration, default_value = "5m", value_name = "DURATION")]
-    pub wait_failure_timeout: Duration,
-    /// How long to try one write that may yet succeed
-    #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION", hide_short_help = true)]
-    pub apply_timeout: Duration,
-    /// Exit with 3 where something was changed and with 2 where nothing was
-    #[arg(long)]
-    pub apply_exit_status: bool,
-    /// Start no more writes after one has failed; where false, the server's refusal of an object in the plan does not keep
-    /// the others from being written
-    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
-          default_missing_value = "true", require_equals = true, hide_short_help = true)]
-    pub exit_early_on_apply_error: bool,
-    /// Start no more writes after an object has failed to become ready
-    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
-          default_missing_value = "true", require_equals = true, hide_short_help = true)]
-    pub exit_early_on_wait_error: bool,
-    /// How long to wait for another run of the same app [default: the lease and 5 seconds]
-    #[arg(long, value_parser = duration, value_name = "DURATION")]
-    pub lock_wait: Option<Duration>,
-    /// How long the app's lock holds without being renewed
-    #[arg(long, value_parser = lease, default_value = "15s", value_name = "DURATION", hide_short_help = true)]
-    pub lock_lease: Duration,
-    /// How many changes the app's history keeps; 0: none is recorded
-    #[arg(long, default_value_t = history::KEEP, value_name = "COUNT", hide_short_help = true)]
-    pub app_changes_max_to_keep: usize,
-}
-
-impl WriteArgs {
-    /// Resolves to options.
-    #[must_use]
-    pub fn resolve(self) -> WriteOptions {
-        WriteOptions {
-            engine: engine::Options {
-                wait: self.wait,
-                apply_timeout: self.apply_timeout,
-                wait_timeout: self.wait_timeout,
-                wait_resource_timeout: self.wait_resource_timeout,
-                wait_failure_timeout: self.wait_failure_timeout,
-                exit_early_on_apply_error: self.exit_early_on_apply_error,
-                exit_early_on_wait_error: self.exit_early_on_wait_error,
-            },
-            lock: LockOptions::new(self.lock_lease, self.lock_wait),
-            history: self.app_changes_max_to_keep,
-            exit_status: self.apply_exit_status,
-        }
-    }
-}
-
 /// Parses a duration such as `1h30m`, `90s`, `1.5s`, `500ms`; a number without a unit is an error.
 pub fn duration(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -504,12 +434,6 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         Some(_) => Err("expected at most a year, 8760h".to_owned()),
         None => Err(format!("expected {}", duration::EXPECTED)),
     }
-}
-
-/// Parses a lease duration; it must be longer than the requests that renew it.
-fn lease(text: &str) -> Result<Duration, String> {
-    let lease = duration(text)?;
-    if lease < Duration::from_secs(1) { Err("a lease takes at least 1s".to_owned()) } else { Ok(lease) }
 }
 
 fn mapping(text: &str) -> Result<(String, String), String> {
@@ -553,6 +477,8 @@ pub(crate) fn app_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::writing::WriteArgs;
+    use crate::run::options::WriteOptions;
 
     #[test]
     fn durations_are_read_as_go_writes_them() {
@@ -583,12 +509,6 @@ mod tests {
         let (_, plan) = input.resolve(plan).expect("no filter");
         assert_eq!(format!("{plan:?}"), format!("{:?}", PlanOptions::default()));
         assert_eq!(format!("{:?}", write.resolve()), format!("{:?}", WriteOptions::default()));
-    }
-
-    #[test]
-    fn a_lease_too_short_to_be_renewed_is_refused() {
-        assert_eq!(lease("1s"), Ok(Duration::from_secs(1)));
-        assert!(lease("0").is_err() && lease("999ms").is_err());
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use clap::Args;
 
-use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, WriteArgs, app_name};
+use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, app_name};
 use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
+use super::writing::WriteArgs;
 use crate::exit::ExitCode;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;

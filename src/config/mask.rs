@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::PathSegment;
 use pushback_preflight::object::ObjectExt;
+use pushback_preflight::source::value_at;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -12,7 +13,6 @@ use super::matcher::matches_any;
 use super::path::{leaves, resolve, set_at};
 use super::{PathPart, PathRule};
 use crate::redact::Secrets;
-use pushback_preflight::source::value_at;
 
 /// Annotations in which tools keep a copy of the whole object, including its secret values.
 const COPIES: [&str; 4] = [

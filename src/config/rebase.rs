@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::PathSegment;
+use pushback_preflight::source::{PathSegment, value_at};
 use serde_json::{Map, Value};
 
 use super::matcher::matches_any;
 use super::path::{key_matches, regex_of, remove_at, resolve, set_at};
 use super::{PathPart, RebaseAction, RebaseRule, RebaseSource};
-use pushback_preflight::source::value_at;
 
 /// A field that a rule has changed, or that already had the live value.
 #[derive(Clone, Debug, PartialEq, Eq)]

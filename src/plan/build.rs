@@ -23,7 +23,7 @@ use super::{
     Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, original, quota, refusal,
     rivals, stale_pods, takeover, webhook_first,
 };
-use crate::app::identity::{APP_LABEL, RECORD_LABEL};
+use crate::app::identity::{APP_LABEL, RECORD_LABEL, has_copy};
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
@@ -94,7 +94,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let missing_definitions =
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
     let live = live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?;
-    let keeps_originals = options.kapp_annotations || live.objects.values().any(|object| original::is_kept(object));
+    let keeps_originals = options.kapp_annotations || live.objects.values().any(|object| has_copy(object));
     let original = keeps_originals.then(|| Arc::new(original::Rules::of(config)));
     let stamp = Stamp {
         config,
@@ -197,7 +197,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
             warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index) });
         }
         let asked_again = is_server && is_asked_again(&wanted, &compared);
-        let original = stamp.original.filter(|_| compared.body.as_deref().is_some_and(original::is_kept)).cloned();
+        let original = stamp.original.filter(|_| compared.body.as_deref().is_some_and(has_copy)).cloned();
         objects.push(Planned { kind_changes, asked_again, original, ..planned(wanted, compared) });
     }
     objects.extend(prunes);

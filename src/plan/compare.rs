@@ -23,7 +23,7 @@ use super::guard::refusal_as_new;
 use super::live::Live;
 use super::original;
 use super::takeover;
-use crate::app::identity::{APP_LABEL, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS};
+use crate::app::identity::{APP_LABEL, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, estimate, guarded};
 use crate::managed_fields as fields;
 use crate::storage::operators;
@@ -334,7 +334,7 @@ fn is_unchanged(
     {
         return false;
     }
-    if entry.manifest_digest != manifest_digest.of(body) || original::is_kept(body) != original::is_kept(live) {
+    if entry.manifest_digest != manifest_digest.of(body) || has_copy(body) != has_copy(live) {
         return false;
     }
     if is_secret(live) {

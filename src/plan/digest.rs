@@ -4,14 +4,13 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use pushback_preflight::ObjectExt;
+use pushback_preflight::{ObjectExt, hex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::original;
+use crate::app::identity::{has_copy, without_copy};
 use crate::cluster::FIELD_MANAGER;
 use crate::managed_fields::{self as fields, ManagerEntry};
-use pushback_preflight::hex;
 
 /// Whether this is a core Secret.
 #[must_use]
@@ -34,10 +33,10 @@ impl BodyDigest {
 /// not count, since it says the same again.
 #[must_use]
 pub fn digest(value: &Value) -> String {
-    let mut text = String::new();
-    if original::is_kept(value) {
-        return digest(&original::without_copy(value));
+    if has_copy(value) {
+        return digest(&without_copy(value));
     }
+    let mut text = String::new();
     if is_secret(value) {
         // Only the structure: which keys there are, not their values.
         let mut shape = value.clone();

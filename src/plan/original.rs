@@ -10,18 +10,15 @@ mod tests;
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
-use pushback_preflight::{ObjectExt, hex};
+use pushback_preflight::{ObjectExt, PathSegment, Positions, hex};
 use serde_json::{Map, Value};
 
+use super::diff::FieldChange;
 use super::sides;
 use crate::app::identity::{
-    IDENTITY_ANNOTATION, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, ORIGINAL_DIGEST_ANNOTATION,
+    IDENTITY_ANNOTATION, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, ORIGINAL_DIGEST_ANNOTATION, without_copy,
 };
 use crate::config::{Config, PathRule, RebaseRule, matcher, path};
-use pushback_preflight::Positions;
-
-use super::diff::FieldChange;
-use pushback_preflight::PathSegment;
 
 /// The API server's limit for all annotations of an object, in bytes; kapp leaves the copy out above it.
 const MOST_BYTES: usize = 262_144;
@@ -86,12 +83,6 @@ pub fn set_digest(object: &mut Value, digest: &str) {
     }
 }
 
-/// Whether an object has a copy.
-#[must_use]
-pub fn is_kept(object: &Value) -> bool {
-    object.annotation(ORIGINAL_ANNOTATION).is_some()
-}
-
 /// Puts the copy on a body: the stamped manifest as it was given, before anything live went into it. The digest is the
 /// live object's until the server has answered.
 pub(super) fn keep(body: &mut Arc<Value>, manifest: &Value, positions: &Positions, live: Option<&Value>) {
@@ -127,9 +118,9 @@ pub(super) fn keep(body: &mut Arc<Value>, manifest: &Value, positions: &Position
 
 /// The object without the annotations that kapp writes for itself; an empty map stays, as in kapp.
 fn without_history(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.retain(|key, _| key != IDENTITY_ANNOTATION && !ORIGINAL_ANNOTATIONS.contains(&key.as_str()));
+    let mut object = without_copy(object);
+    if let Some(annotations) = object.metadata_map_mut("annotations") {
+        annotations.shift_remove(IDENTITY_ANNOTATION);
     }
     object
 }
@@ -144,13 +135,4 @@ pub(super) fn hide(changes: &mut [FieldChange]) {
             }
         }
     }
-}
-
-/// The object without the copy.
-pub(super) fn without_copy(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.retain(|key, _| !ORIGINAL_ANNOTATIONS.contains(&key.as_str()));
-    }
-    object
 }

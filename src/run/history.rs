@@ -13,7 +13,7 @@ use super::{details, unknown_app};
 use crate::app::history::{self, Entry};
 use crate::app::record::{AppName, Record, observe};
 use crate::cluster::Cluster;
-use crate::event::{EndCause, Target};
+use crate::event::Target;
 
 /// Options of a look at an app's record and history.
 #[derive(Clone, Debug)]
@@ -52,9 +52,7 @@ impl History {
         let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
         let app = observed.app;
         let Some(record) = observed.record else {
-            let message = unknown_app::message(&*cluster, &app).await;
-            let error = CommandError::usage_with_hint(message, "`pushback list -A` shows all apps");
-            return Err(error.because(EndCause::NoApp { app: app.name, namespace: app.namespace }));
+            return Err(unknown_app::error(&*cluster, &app).await);
         };
         let mut entries = history::entries(&*cluster, &app, record.label_value()).await?;
         entries.retain(|entry| self.is_wanted(&Entry::of(entry)));

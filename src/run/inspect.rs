@@ -97,10 +97,7 @@ impl Inspect {
         let (cluster, kinds, namespaces) = reach(cluster, &app.namespace, &|text| notes.note(text)).await?;
         let observed = observe(&*cluster, &namespaces.app(&app.name)).await?;
         if observed.record.is_none() {
-            return Err(CommandError::usage_with_hint(
-                unknown_app::message(&*cluster, &observed.app).await,
-                "`pushback list -A` shows all apps",
-            ));
+            return Err(unknown_app::error(&*cluster, &observed.app).await);
         }
         let mut live = live::read(&*cluster, &kinds, &observed, &[], self.scope).await?;
         if *with_children {

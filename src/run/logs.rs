@@ -76,10 +76,7 @@ impl Logs {
         let (cluster, kinds, namespaces) = reach(&self.cluster, &self.app.namespace, &|text| notes.note(text)).await?;
         let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
         if observed.record.is_none() {
-            return Err(CommandError::usage_with_hint(
-                unknown_app::message(&*cluster, &observed.app).await,
-                "`pushback list -A` shows all apps",
-            ));
+            return Err(unknown_app::error(&*cluster, &observed.app).await);
         }
         if !cluster.capabilities().server {
             let message = format!("{} has no Pods, and no logs", cluster.description());

@@ -1,7 +1,5 @@
 //! What an apply does to the app's record besides the change itself: renames it, checks its labels, writes it to a file.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::error::CommandError;
@@ -12,6 +10,7 @@ use crate::app::identity::APP_LABEL;
 use crate::app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::app::{error::AppError, moving::Place};
+use crate::atomic_file;
 use crate::event::EndCause;
 
 /// Reads the app; where there is none, the one of the earlier name.
@@ -93,11 +92,6 @@ pub async fn write_file(run: &Run, setup: &Setup) -> Result<(), CommandError> {
                 "lastChange": {"startedAt": never, "finishedAt": never}, "usedGKs": []})
         }
     };
-    write(path, &spec.to_string())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    let failed =
-        |error: std::io::Error| CommandError::usage(format!("--app-metadata-file-output {}: {error}", path.display()));
-    std::fs::write(path, text).map_err(failed)
+    atomic_file::replace(path, spec.to_string().as_bytes())
+        .map_err(|error| CommandError::usage(format!("--app-metadata-file-output {}: {error}", path.display())))
 }

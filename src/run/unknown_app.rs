@@ -5,12 +5,20 @@ use std::collections::BTreeSet;
 use pushback_preflight::suggest::nearest;
 use pushback_preflight::{ObjectExt, bookkeeping};
 
+use super::error::CommandError;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::{AppName, config_map_kind};
 use crate::cluster::{Cluster, ListQuery, list_all};
+use crate::event::EndCause;
 
 /// Most apps suggested.
 const SHOWN: usize = 3;
+
+/// The error of a command that needs the app.
+pub async fn error(cluster: &dyn Cluster, app: &AppName) -> CommandError {
+    let error = CommandError::usage_with_hint(message(cluster, app).await, "`pushback list -A` shows all apps");
+    error.because(EndCause::NoApp { app: app.name.clone(), namespace: app.namespace.clone() })
+}
 
 /// `app shpo does not exist in namespace prod; did you mean shop?`
 pub async fn message(cluster: &dyn Cluster, app: &AppName) -> String {

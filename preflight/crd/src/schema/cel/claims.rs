@@ -541,14 +541,13 @@ fn is_old_self(node: &Node) -> bool {
 
 /// Whether a comparison, or a call, takes the value of an optional `oldSelf`, which fails without one.
 fn takes_old_value(node: &Node) -> bool {
-    let strict = |node: &Node| takes_old_value(node);
     match &node.expression {
         Expression::Call { function, target: Some(target), .. } if function == "value" && is_old_self(target) => true,
         Expression::Call { target, arguments, .. } => {
-            target.as_deref().is_some_and(strict) || arguments.iter().any(strict)
+            target.as_deref().is_some_and(takes_old_value) || arguments.iter().any(takes_old_value)
         }
-        Expression::Binary { left, right, .. } => strict(left) || strict(right),
-        Expression::Select { operand, .. } => strict(operand),
+        Expression::Binary { left, right, .. } => takes_old_value(left) || takes_old_value(right),
+        Expression::Select { operand, .. } => takes_old_value(operand),
         _ => false,
     }
 }
