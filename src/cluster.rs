@@ -11,6 +11,7 @@ pub mod kube;
 mod label_query;
 pub mod pages;
 pub mod reviews;
+pub(crate) mod server_message;
 
 use std::fmt;
 use std::sync::Arc;
@@ -111,6 +112,9 @@ pub const FIELD_MANAGER: &str = "pushback";
 
 /// `reason` of an [`ErrorKind::Denied`] because the namespace is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
+
+/// `reason` of an [`ErrorKind::NotFound`].
+pub const NOT_FOUND: &str = "NotFound";
 
 /// A local lock; released on drop.
 pub struct LocalLock(Box<dyn Send + Sync>);
@@ -449,6 +453,12 @@ impl ClusterError {
             ambiguous: false,
             continue_token: None,
         }
+    }
+
+    /// The same error with a reason of the server's vocabulary.
+    #[must_use]
+    pub fn with_reason(self, reason: &str) -> Self {
+        Self { reason: reason.to_owned(), ..self }
     }
 
     /// Rewrites all text for people: the message, and those of its causes.

@@ -45,7 +45,7 @@ use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::facts::MissingDefinition;
-use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation};
+use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation, Position};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
@@ -137,6 +137,8 @@ pub struct PlanWarning {
     pub message: String,
     /// Index of the object concerned, if any.
     pub object: Option<usize>,
+    /// The place in the input that it is about, if any.
+    pub position: Option<Position>,
 }
 
 /// Everything that a run will do.

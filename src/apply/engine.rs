@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pushback_preflight::judge::Refused;
-use pushback_preflight::{ObjectKey, ObjectRef, Operation};
+use pushback_preflight::{ObjectKey, Operation};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -32,7 +32,7 @@ use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, Unfinished, UnfinishedLine, WaitOutcome};
 use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::graph::Order;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlanWarning, Planned, refusal};
 use crate::stop::Stop;
 
 /// How long running requests may take after a signal.
@@ -322,7 +322,7 @@ impl<'a> Engine<'a> {
             Err(failure) => return self.on_write_failed(node, &failure, elapsed),
         };
         for message in &done.warnings {
-            self.warn(&planned.change.object, message);
+            self.warn(node, message);
         }
         let is_deletion = self.is_deletion(node);
         let is_going = is_deletion && done.terminating;
@@ -404,12 +404,19 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn warn(&self, object: &ObjectRef, message: &str) {
+    /// Tells a warning of the server, unless the plan has told it.
+    fn warn(&self, node: usize, message: &str) {
+        let is_told = |warning: &PlanWarning| warning.object == Some(node) && warning.message == message;
+        if self.plan.warnings.iter().any(is_told) {
+            return;
+        }
+        let change = &self.plan.objects[node].change;
+        let given = change.desired.as_deref().zip(change.positions.as_ref());
         self.events.send(Event::Warning {
             code: "server".to_owned(),
             message: message.to_owned(),
-            object: Some(object.clone()),
-            position: None,
+            object: Some(change.object.clone()),
+            position: given.and_then(|(object, positions)| refusal::place_of_warning(message, object, positions)),
         });
     }
 

@@ -7,6 +7,7 @@ mod intent;
 mod judged;
 mod operators;
 mod original;
+mod patience;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,13 +22,13 @@ use tokio::time::{Instant, timeout_at};
 
 pub(super) use failure::Failure;
 use intent::Compare;
+use patience::{Patience, lags_behind, patience};
 
 use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{
-    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NAMESPACE_TERMINATING, Patch, Written,
-    guarded,
+    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NOT_FOUND, Patch, Written, guarded,
 };
 use crate::config::mask::Masker;
 use crate::event::{Awaited, Event, Events, WaitOutcome};
@@ -42,6 +43,9 @@ const CONFLICTS: u32 = 5;
 
 /// Interval between reads of a terminating object.
 const GONE_POLL: Duration = Duration::from_millis(250);
+
+/// Interval between looks for an object that somebody else creates.
+const EXISTS_POLL: Duration = Duration::from_secs(1);
 
 /// How long to retry an error that passes in a moment or never: a kind not served yet, a missing namespace.
 const MOMENT: Duration = Duration::from_secs(60);
@@ -150,7 +154,11 @@ impl Writer {
                 Patience::Lag => self.timeout.min(DEFINITION_LAG),
                 Patience::Long => self.timeout,
             };
-            if Instant::now() + delay >= started + limit {
+            let left = (started + limit).saturating_duration_since(Instant::now());
+            if planned.change.operation == Operation::Exists && !left.is_zero() {
+                // Somebody may create it up to the last moment.
+                delay = EXISTS_POLL.min(left);
+            } else if delay >= left {
                 return Err(failure);
             }
             self.events.send(Event::Retry {
@@ -420,10 +428,13 @@ impl Writer {
     async fn exists(&self, address: &Address) -> Result<Done, Failure> {
         match self.cluster.get(address).await {
             Ok(Some(object)) => Ok(unchanged(Some(object))),
-            Ok(None) => Err(Failure::Cluster(ClusterError::new(
-                ErrorKind::NotFound,
-                "it does not exist (annotation kapp.k14s.io/exists waits for somebody else to create it)",
-            ))),
+            Ok(None) => Err(Failure::Cluster(
+                ClusterError::new(
+                    ErrorKind::NotFound,
+                    "it does not exist (annotation kapp.k14s.io/exists waits for somebody else to create it)",
+                )
+                .with_reason(NOT_FOUND),
+            )),
             Err(error) => Err(Failure::Cluster(error)),
         }
     }
@@ -512,82 +523,4 @@ fn is_pending(last: &Value) -> bool {
     let held = last.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let grace = last.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or_default();
     last.is_terminating() && (held || grace > 0 || last.text("/kind") == "Namespace")
-}
-
-/// How long an error is worth retrying.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
-    /// Not retried.
-    None,
-    /// What is missing appears in a moment or never.
-    Moment,
-    /// The server catches up within seconds.
-    Lag,
-    /// Until the user's time limit.
-    Long,
-}
-
-/// Whether the server may still be judging by an old definition, policy, quota or role that this run has just changed.
-fn lags_behind(error: &ClusterError, planned: &Planned) -> bool {
-    match error.kind {
-        ErrorKind::Invalid | ErrorKind::UnknownKind | ErrorKind::NotFound if planned.kind_changes => true,
-        ErrorKind::Denied | ErrorKind::Invalid | ErrorKind::Forbidden => {
-            !planned.after.is_empty() && error.reason != NAMESPACE_TERMINATING
-        }
-        _ => false,
-    }
-}
-
-fn patience(error: &ClusterError, operation: Operation, kind_from_set: bool) -> Patience {
-    match error.kind {
-        // An internal error may be a defect that no retry fixes; an unavailable server comes back.
-        ErrorKind::Server if error.status == 500 => Patience::Moment,
-        ErrorKind::WebhookUnavailable
-        | ErrorKind::Busy
-        | ErrorKind::Unreachable
-        | ErrorKind::Timeout
-        | ErrorKind::Server => Patience::Long,
-        // Somebody else creates it, at any time.
-        ErrorKind::NotFound if operation == Operation::Exists => Patience::Long,
-        // A CRD is established, and a namespace created, before every API server knows of it.
-        ErrorKind::UnknownKind if kind_from_set => Patience::Moment,
-        ErrorKind::NotFound | ErrorKind::Conflict if operation == Operation::Create => Patience::Moment,
-        ErrorKind::NotFound if operation == Operation::Replace => Patience::Moment,
-        ErrorKind::Denied | ErrorKind::Forbidden if error.reason == NAMESPACE_TERMINATING => Patience::Moment,
-        _ => Patience::None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn error(kind: ErrorKind, status: u16, reason: &str) -> ClusterError {
-        ClusterError { status, reason: reason.to_owned(), ..ClusterError::new(kind, "test") }
-    }
-
-    #[test]
-    fn only_what_time_may_cure_is_tried_again_and_no_longer_than_that_takes() {
-        use Operation::{Create, Delete, Exists, Update};
-        let cases = [
-            // An unavailable server comes back; a defect in it stays.
-            (error(ErrorKind::Unreachable, 0, ""), Update, false, Patience::Long),
-            (error(ErrorKind::WebhookUnavailable, 500, ""), Create, false, Patience::Long),
-            (error(ErrorKind::Server, 503, ""), Delete, false, Patience::Long),
-            (error(ErrorKind::Server, 500, ""), Update, false, Patience::Moment),
-            // Somebody else's object may take long; our own namespace or kind does not.
-            (error(ErrorKind::NotFound, 404, ""), Exists, false, Patience::Long),
-            (error(ErrorKind::NotFound, 404, ""), Create, false, Patience::Moment),
-            (error(ErrorKind::NotFound, 404, ""), Update, false, Patience::None),
-            (error(ErrorKind::UnknownKind, 404, ""), Create, true, Patience::Moment),
-            (error(ErrorKind::UnknownKind, 404, ""), Create, false, Patience::None),
-            (error(ErrorKind::Denied, 403, NAMESPACE_TERMINATING), Create, false, Patience::Moment),
-            (error(ErrorKind::Denied, 403, "Forbidden"), Create, false, Patience::None),
-            (error(ErrorKind::Forbidden, 403, "Forbidden"), Create, false, Patience::None),
-            (error(ErrorKind::Invalid, 422, "Invalid"), Create, true, Patience::None),
-        ];
-        for (error, operation, kind_from_set, expected) in cases {
-            assert_eq!(patience(&error, operation, kind_from_set), expected, "{error:?} {operation:?}");
-        }
-    }
 }

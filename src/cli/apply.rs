@@ -53,10 +53,11 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
+        let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Apply,
-            cluster: global.cluster()?,
+            cluster: global.cluster()?.strict(strict),
             app: AppOptions { record: record.resolve(), ..app.resolve() },
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),

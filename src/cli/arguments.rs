@@ -299,6 +299,11 @@ pub struct PlanArgs {
     /// Delete nothing that is gone from the input
     #[arg(long, short = 'p')]
     pub patch: bool,
+    /// Refuse objects with fields that their kind lacks, or with list items of the same key. Where false, a warning names
+    /// them: the fields are left out, and the items are all written
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide_short_help = true)]
+    pub strict: bool,
     /// Send unchanged objects to the server too
     #[arg(long, hide_short_help = true)]
     pub recheck: bool,

@@ -49,11 +49,12 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
         }
     };
     screen::complete(global, started, async |run| {
+        let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Check,
             app: app.resolve(global)?,
-            cluster: global.cluster()?,
+            cluster: global.cluster()?.strict(strict),
             preflight: preflight.resolve(standard_output, &document)?,
             details: global.details(),
         };

@@ -48,11 +48,12 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
         let is_judged = preflight.preflight.is_some();
+        let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Diff,
             app: AppOptions { record: record.resolve(), ..app.resolve(global)? },
-            cluster: global.cluster()?,
+            cluster: global.cluster()?.strict(strict),
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };

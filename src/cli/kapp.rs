@@ -146,7 +146,10 @@ pub fn tree() -> Command {
                 _ => command,
             };
             let command = match name {
-                "apply" => command.args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name)))),
+                // kapp writes what plain writes take.
+                "apply" => command
+                    .args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name))))
+                    .mut_arg("strict", |argument| argument.default_value("false")),
                 "delete" => KappDeleteArgs::augment_args(command).args(TUNING_OF_DELETE.map(without_effect)),
                 _ => command,
             };

@@ -99,15 +99,14 @@ fn position(items: &[Value], element: &Element) -> Option<usize> {
     let Element::Key(fields) = element else {
         return items.iter().enumerate().position(|(index, item)| element_matches(element, index, item));
     };
-    let fits = |item: &Value, exactly: bool| {
-        fields.iter().all(|(name, value)| match item.get(name) {
-            Some(own) => canonical(own) == *value,
-            None => !exactly,
-        })
-    };
-    let any_given = |item: &Value| fields.iter().any(|(name, _)| item.get(name).is_some());
-    let exact = items.iter().position(|item| fits(item, true));
-    exact.or_else(|| items.iter().position(|item| any_given(item) && fits(item, false)))
+    let exact = items.iter().position(|item| fits(item, fields, true));
+    exact.or_else(|| items.iter().position(|item| fits(item, fields, false)))
+}
+
+/// Whether an item has these key fields; if not exactly, some of them.
+fn fits(item: &Value, fields: &[(String, String)], exactly: bool) -> bool {
+    let fits = |(name, value): &(String, String)| item.get(name).map_or(!exactly, |own| canonical(own) == *value);
+    fields.iter().all(fits) && fields.iter().any(|(name, _)| item.get(name).is_some())
 }
 
 /// Writes the manifest's fields over an object. `set` tells which maps and lists are atomic, and list keys.
@@ -115,11 +114,25 @@ pub fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
     let one_piece = set.is_some_and(|set| set.is_member() && set.children().next().is_none());
     match (object, manifest) {
         (Value::Object(object), Value::Object(manifest)) if !one_piece => overlay_map(object, manifest, set),
-        (Value::Array(items), Value::Array(wanted)) if let Some(set) = set.filter(|_| !one_piece) => {
+        (Value::Array(items), Value::Array(wanted))
+            if let Some(set) = set.filter(|set| !one_piece && !has_duplicates(wanted, set)) =>
+        {
             wanted.iter().for_each(|item| overlay_item(items, item, set));
         }
         (object, manifest) => *object = manifest.clone(),
     }
+}
+
+/// Whether one element selects several items: such a list can only be written as it is given.
+fn has_duplicates(wanted: &[Value], set: &FieldSet) -> bool {
+    set.children().any(|(element, _)| {
+        let Element::Key(fields) = element else { return false };
+        let selected = |exactly: bool| wanted.iter().filter(|item| fits(item, fields, exactly)).count();
+        match selected(true) {
+            0 => selected(false) > 1,
+            selected => selected > 1,
+        }
+    })
 }
 
 fn overlay_item(items: &mut Vec<Value>, wanted: &Value, set: &FieldSet) {
@@ -226,6 +239,17 @@ mod tests {
         let kept = written(&live, &body, Going::Items);
         assert_eq!(kept["metadata"]["labels"]["dropped"], "1");
         assert_eq!(kept["spec"]["template"]["containers"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_list_with_items_of_the_same_key_is_taken_as_it_is_given() {
+        let known = set(&json!({"f:env": {"k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}}}));
+        let mut object = json!({"env": [{"name": "A", "value": "0"}]});
+        let manifest = json!({"env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}]});
+        overlay(&mut object, &manifest, Some(&known));
+        assert_eq!(object, manifest);
+        overlay(&mut object, &manifest, Some(&known));
+        assert_eq!(object, manifest);
     }
 
     #[test]

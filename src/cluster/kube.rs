@@ -12,6 +12,7 @@ mod exec;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod kubeconfig;
+mod lenient;
 mod limit;
 mod logs;
 mod plain;
@@ -41,6 +42,7 @@ use tokio::sync::{Mutex, OnceCell};
 pub use self::connect::{Announce, ConnectOptions};
 use self::credentials::Authenticator;
 use self::endpoint::Endpoint;
+use self::lenient::Lenient;
 pub use self::limit::Concurrency;
 use self::plain::PlainWrites;
 use self::request::Call;
@@ -63,6 +65,8 @@ pub struct KubeCluster {
     version: OnceCell<ServerVersion>,
     kinds: Mutex<Option<Arc<Kinds>>>,
     plain: PlainWrites,
+    /// What is known of objects that server-side apply refuses; `None` if they are refused.
+    lenient: Option<Lenient>,
 }
 
 #[derive(Deserialize)]
@@ -119,7 +123,8 @@ impl KubeCluster {
             options,
             notices,
         );
-        Ok(Self { server, ..Self::new(description, default_namespace, transport) })
+        let lenient = (!options.strict).then(Lenient::default);
+        Ok(Self { server, lenient, ..Self::new(description, default_namespace, transport) })
     }
 
     fn new(description: String, default_namespace: String, transport: Transport) -> Self {
@@ -131,6 +136,7 @@ impl KubeCluster {
             version: OnceCell::new(),
             kinds: Mutex::new(None),
             plain: PlainWrites::default(),
+            lenient: None,
         }
     }
 
@@ -160,6 +166,56 @@ impl KubeCluster {
             }
             Err(error) if error.kind == ErrorKind::Forbidden => Err(forbidden),
             Err(error) => Err(error),
+        }
+    }
+
+    async fn apply_as_given(
+        &self,
+        address: &Address,
+        body: &Value,
+        options: ApplyOptions,
+    ) -> Result<Written, ClusterError> {
+        if self.plain.serve(address) {
+            return self.apply_plainly(address, body, options).await;
+        }
+        let call = Call::apply(address, body, options)?;
+        match self.transport.send(&call).await {
+            Ok(answer) => {
+                let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
+                Ok(Written { object: Arc::new(answer.body), created, warnings: answer.warnings })
+            }
+            Err(error) if plain::may_serve(&error) => {
+                self.instead(address, error, self.apply_plainly(address, body, options).await)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies an object although it has fields that its kind lacks, or list items with the same key.
+    async fn apply_leniently(
+        &self,
+        lenient: &Lenient,
+        address: &Address,
+        body: &Value,
+        options: ApplyOptions,
+    ) -> Result<Written, ClusterError> {
+        let mut exception = lenient.of(address);
+        let mut body = body.clone();
+        exception.leave_out(&mut body);
+        loop {
+            let answer = match exception.is_written_whole() {
+                true => self.apply_plainly(address, &body, ApplyOptions { strict: false, ..options }).await,
+                false => self.apply_as_given(address, &body, options).await,
+            };
+            match answer {
+                Ok(mut written) => {
+                    exception.tell(&mut written.warnings);
+                    lenient.remember(address, exception);
+                    return Ok(written);
+                }
+                Err(error) if exception.learn(&error, &mut body) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -323,19 +379,9 @@ impl Cluster for KubeCluster {
     }
 
     async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
-        if self.plain.serve(address) {
-            return self.apply_plainly(address, body, options).await;
-        }
-        let call = Call::apply(address, body, options)?;
-        match self.transport.send(&call).await {
-            Ok(answer) => {
-                let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
-                Ok(Written { object: Arc::new(answer.body), created, warnings: answer.warnings })
-            }
-            Err(error) if plain::may_serve(&error) => {
-                self.instead(address, error, self.apply_plainly(address, body, options).await)
-            }
-            Err(error) => Err(error),
+        match &self.lenient {
+            Some(lenient) => self.apply_leniently(lenient, address, body, options).await,
+            None => self.apply_as_given(address, body, options).await,
         }
     }
 

@@ -19,11 +19,19 @@ use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorK
 /// The missing namespaces of a set.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
-    namespaces: BTreeMap<String, ObjectKey>,
+    namespaces: BTreeMap<String, Missing>,
     /// The record's namespace, which must exist anyway; empty if it is itself missing.
     elsewhere: String,
     /// Whether this user may send requests there, by kind: determined by one request each.
     may_ask: BTreeMap<Arc<Kind>, OnceCell<bool>>,
+}
+
+/// A missing namespace.
+#[derive(Debug)]
+struct Missing {
+    key: ObjectKey,
+    /// Whether the set only waits for somebody else to create it.
+    is_awaited: bool,
 }
 
 impl Absent {
@@ -50,13 +58,15 @@ impl Absent {
             let object = &wanted.object;
             let there = cluster.get(&Address::new(Arc::clone(&wanted.kind), "", &object.name)).await;
             match there {
-                Ok(None) => Ok(Some((object.name.clone(), object.key()))),
+                Ok(None) => {
+                    let is_awaited = wanted.strategies.exists;
+                    Ok(Some((object.name.clone(), Missing { key: object.key(), is_awaited })))
+                }
                 Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => Err(error),
                 Ok(Some(_)) | Err(_) => Ok(None),
             }
         });
-        let namespaces: BTreeMap<String, ObjectKey> =
-            future::try_join_all(looks).await?.into_iter().flatten().collect();
+        let namespaces: BTreeMap<String, Missing> = future::try_join_all(looks).await?.into_iter().flatten().collect();
         let elsewhere = if namespaces.contains_key(home) { String::new() } else { home.to_owned() };
         let inside = desired.iter().filter(|wanted| namespaces.contains_key(&wanted.object.namespace));
         let may_ask = inside.map(|wanted| (Arc::clone(&wanted.kind), OnceCell::new())).collect();
@@ -77,8 +87,13 @@ impl Absent {
     ) -> Result<Compared, ClusterError> {
         let namespace = &desired.object.namespace;
         let mut compared = Compared::new(Operation::Create);
-        compared.verification = Verification::NotVerified(format!("Namespace {namespace} is created by this run"));
-        compared.after = self.namespaces.get(namespace).cloned().into_iter().collect();
+        let missing = self.namespaces.get(namespace);
+        let reason = match missing.is_some_and(|missing| missing.is_awaited) {
+            true => format!("Namespace {namespace} does not exist yet"),
+            false => format!("Namespace {namespace} is created by this run"),
+        };
+        compared.verification = Verification::NotVerified(reason);
+        compared.after = missing.map(|missing| missing.key.clone()).into_iter().collect();
         let mut place = Address::new(Arc::clone(&desired.kind), &self.elsewhere, &desired.object.name);
         place.name = free_name(&desired.object.name, &body.value);
         compared.refused = self.refusal(cluster, desired, &place, &body.value).await?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
+use pushback_preflight::{Change, Finding, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
 use serde_json::Value;
 
 use super::absent::Absent;
@@ -155,6 +155,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
             code: "unreadable-kind",
             message: format!("{name} could not be listed, so nothing of it is pruned: {reason}"),
             object: None,
+            position: None,
         });
     }
     let only_named: BTreeSet<ObjectKey> = untouched
@@ -174,11 +175,11 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     protect_record_namespace(&observed, &prunes)?;
     if is_server && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &ownership_override).await? {
         let message = format!("whether another record claims what is written is not known: {error}");
-        warnings.push(PlanWarning { code: "unreadable-record", message, object: None });
+        warnings.push(PlanWarning { code: "unreadable-record", message, object: None, position: None });
     }
     for reason in &live.claims.unreadable {
         let message = format!("what another app owns is not known: {reason}");
-        warnings.push(PlanWarning { code: "unreadable-record", message, object: None });
+        warnings.push(PlanWarning { code: "unreadable-record", message, object: None, position: None });
     }
     let providers = providers(&pairs, &prunes);
     let mut refusals = Vec::new();
@@ -188,13 +189,21 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         let kind_changes = providers.changes_kind_of(&wanted);
         let mut compared = settle(&wanted, compared, &providers, options, &mut refusals, &mut unable);
         if compared.verification == Verification::Refused {
-            refusals.extend(misspelt::further(cluster, &wanted, &compared).await);
+            for further in misspelt::further(cluster, &wanted, &compared).await {
+                let is_same = |known: &Finding| {
+                    (&known.object, &known.path, &known.message) == (&further.object, &further.path, &further.message)
+                };
+                if !refusals.iter().any(is_same) {
+                    refusals.push(further);
+                }
+            }
         }
         if is_server && let Verification::NotVerified(reason) = &compared.verification {
             compared.notes.push(format!("not verified by the server: {reason}"));
         }
         for message in &compared.warnings {
-            warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index) });
+            let position = refusal::place_of_warning(message, &wanted.value, &wanted.positions);
+            warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index), position });
         }
         let asked_again = is_server && is_asked_again(&wanted, &compared);
         let original = stamp.original.filter(|_| compared.body.as_deref().is_some_and(has_copy)).cloned();
@@ -399,7 +408,7 @@ fn settle(
     mut compared: Compared,
     providers: &Providers,
     options: &Options,
-    refusals: &mut Vec<pushback_preflight::Finding>,
+    refusals: &mut Vec<Finding>,
     unable: &mut Vec<String>,
 ) -> Compared {
     let changes_kind = providers.changes_kind_of(wanted);

@@ -1,15 +1,13 @@
 //! The API server's refusals in dry-run as findings of rule `server`: one per cause, at its input position.
 
-mod server_message;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::source::display_path;
-use pushback_preflight::{Finding, PathSegment, Verdict, registry};
+use pushback_preflight::{Finding, PathSegment, Position, Positions, Verdict, registry};
 use serde_json::Value;
 
 use super::desired::{Desired, takes_more_along};
-use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
+use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
 
 /// The rule name of these findings.
 pub const RULE: &str = "server";
@@ -41,6 +39,13 @@ pub fn findings(desired: &Desired, error: &ClusterError, only_as_new: bool) -> V
             finding(desired, if immutable { IMMUTABLE } else { check }, cause)
         })
         .collect()
+}
+
+/// The place of the field that a warning of the server names.
+#[must_use]
+pub fn place_of_warning(message: &str, object: &Value, positions: &Positions) -> Option<Position> {
+    let field = server_message::field_of_warning(message)?;
+    Some(positions.locate(&server_message::path(field, object)))
 }
 
 /// The fields of an object that the server does not know.

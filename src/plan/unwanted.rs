@@ -114,5 +114,6 @@ pub(super) fn left_alone_warning(object: &Value, only_named: &BTreeSet<ObjectKey
         code: "left-alone",
         message: format!("{reference} is not deleted: it carries the annotation kapp.k14s.io/{annotation}"),
         object: None,
+        position: None,
     })
 }

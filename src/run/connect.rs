@@ -49,6 +49,15 @@ impl ClusterOptions {
             )),
         }
     }
+
+    /// Whether objects are refused that an API server's plain writes would take, but not its server-side apply.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        if let Self::Server(options) = &mut self {
+            options.strict = strict;
+        }
+        self
+    }
 }
 
 /// An open cluster, and the namespace that its configuration suggests.

@@ -110,7 +110,7 @@ pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, as_text: bool, going: &[
             code: warning.code.to_owned(),
             message: warning.message.clone(),
             object: warning.object.map(|index| plan.objects[index].change.object.clone()),
-            position: None,
+            position: warning.position.clone(),
         });
     }
     let view = plan::View { config: &setup.config, text: as_text };

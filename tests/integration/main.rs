@@ -20,6 +20,7 @@ mod diff_crds;
 mod directory;
 mod documents;
 mod examples;
+mod exists;
 mod experiments;
 mod failures;
 mod field_conflicts;
@@ -33,6 +34,7 @@ mod kapp;
 mod kapp_surface;
 mod kapp_voice;
 mod kill_points;
+mod lenient;
 mod live_objects;
 mod locking;
 mod logs;
@@ -105,6 +107,7 @@ fn all_tests() -> Vec<TestCase> {
         directory::tests(),
         documents::tests(),
         examples::tests(),
+        exists::tests(),
         experiments::tests(),
         failures::tests(),
         field_conflicts::tests(),
@@ -117,6 +120,7 @@ fn all_tests() -> Vec<TestCase> {
         kapp::tests(),
         kapp_surface::tests(),
         kapp_voice::tests(),
+        lenient::tests(),
         kill_points::tests(),
         live_objects::tests(),
         locking::tests(),

@@ -33,6 +33,8 @@ pub struct ConnectOptions {
     pub retry: RetryLimits,
     /// Limits of concurrent requests.
     pub concurrency: Concurrency,
+    /// Whether objects are refused that have fields which their kind lacks, or list items with the same key.
+    pub strict: bool,
     /// Reads an environment variable.
     pub environment: fn(&str) -> Option<OsString>,
     /// The clock for the expiry of credentials.
@@ -56,6 +58,7 @@ impl Default for ConnectOptions {
             request_timeout: Duration::from_secs(30),
             retry: RetryLimits::default(),
             concurrency: Concurrency::default(),
+            strict: true,
             environment: |name| std::env::var_os(name),
             now: wall_clock,
             // The standard library's only source of randomness; two processes must not retry in step on a busy server.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushback_preflight::{Finding, Operation, registry};
+use pushback_preflight::{Finding, ObjectRef, Operation, registry};
 
 use super::words;
 use crate::event::{EndCause, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
@@ -24,6 +24,8 @@ pub struct End<'e> {
     pub is_diff: bool,
     /// The first write that failed.
     pub failed_write: Option<&'e Said>,
+    /// The first object that was waited for in vain, and for how many milliseconds.
+    pub absent: Option<&'e (ObjectRef, u64)>,
 }
 
 /// The text after `kapp: Error: `; empty where the run succeeded.
@@ -41,6 +43,9 @@ pub fn text(end: &End<'_>) -> String {
             (false, false) => ("applying", "no changes"),
         };
         return format!("Exiting after {when} with {pending} (exit status {})", end.code);
+    }
+    if let Some((object, after)) = end.absent {
+        return absent(object, *after);
     }
     if let Some(said) = end.failed_write {
         return api_error(said);
@@ -80,10 +85,22 @@ pub fn text(end: &End<'_>) -> String {
     }
 }
 
+/// The text for an object that nobody has created.
+#[must_use]
+pub fn absent(object: &ObjectRef, after: u64) -> String {
+    // Limits are whole seconds, and the end of one is met within milliseconds.
+    let after = words::duration(Duration::from_secs((after + 500) / 1_000));
+    format!(
+        "Timed out waiting after {after}:\n  Last error: exists {}:\n    {}",
+        words::described(object),
+        words::ABSENT
+    )
+}
+
 /// The text for a command without a run.
 #[must_use]
 pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
-    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_write: None })
+    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_write: None, absent: None })
 }
 
 fn timed_out(unfinished: &[UnfinishedLine], after: u64, of_object: bool) -> String {
@@ -159,6 +176,9 @@ fn base_name(file: &str) -> &str {
 /// `create X: Creating resource X: API server says: …`, a level of indentation for each colon.
 fn api_error(said: &Said) -> String {
     let object = words::described(&said.object);
+    if said.operation == Operation::Exists {
+        return format!("exists {object}:{}", nested(&format!(" {}", said.message), 1));
+    }
     let (doing, done) = match said.operation {
         Operation::Create => ("create", "Creating"),
         Operation::Delete => ("delete", "Deleting"),
@@ -239,8 +259,6 @@ fn never_ready(unfinished: &[UnfinishedLine]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-
-    use pushback_preflight::ObjectRef;
 
     use super::*;
 

@@ -8,6 +8,7 @@ use pushback_preflight::{ObjectRef, Operation, registry};
 use super::style::Style;
 use super::ui::Ui;
 use super::{changes, errors, reports, state, words};
+use crate::cluster::NOT_FOUND;
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, PlannedLine, Said, WaitOutcome};
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::output::Output;
@@ -39,6 +40,10 @@ pub struct KappRenderer {
     /// Only a part of the app is deleted.
     is_partial: bool,
     failed_write: Option<Said>,
+    /// Objects that somebody else creates, and whether they were missing.
+    awaited: Vec<(ObjectRef, bool)>,
+    /// The first of them that did not come, and for how many milliseconds it was waited for.
+    absent: Option<(ObjectRef, u64)>,
     last_wait: Option<[String; 2]>,
 }
 
@@ -62,6 +67,8 @@ impl KappRenderer {
             all_kept: Vec::new(),
             is_partial: false,
             failed_write: None,
+            awaited: Vec::new(),
+            absent: None,
             last_wait: None,
         }
     }
@@ -133,14 +140,31 @@ impl KappRenderer {
     fn plan(&mut self, changes: &[PlannedLine], others: &[PlannedLine], now: Moment) {
         self.total = changes.len() + others.len();
         self.done = 0;
+        let awaited = changes.iter().filter(|line| line.operation == Operation::Exists);
+        self.awaited = awaited.map(|line| (line.object.clone(), false)).collect();
         self.all_kept = others.iter().map(|line| line.object.clone()).collect();
         self.kept = self.all_kept.clone();
         changes::show(&mut self.ui, changes, others, now.wall);
     }
 
-    fn completed(&mut self, object: &ObjectRef, operation: Operation) {
+    /// Tells once of each object that it does not exist yet.
+    fn missing(&mut self, request: &str, now: Moment) {
+        let is_asked = |object: &ObjectRef| request == format!("{} {object}", Operation::Exists.as_str());
+        let asked = self.awaited.iter_mut().find(|(object, was_missing)| !was_missing && is_asked(object));
+        let Some((object, was_missing)) = asked else { return };
+        *was_missing = true;
+        self.starting.push((object.clone(), Operation::Exists));
+        self.print_batch(now);
+        self.timed(now, &format!(" ^ Retryable error: {}", words::ABSENT));
+    }
+
+    fn completed(&mut self, object: &ObjectRef, operation: Operation, now: Moment) {
         if operation == Operation::Noop && !self.all_kept.contains(object) {
             return;
+        }
+        if self.awaited.iter().any(|(awaited, was_missing)| awaited == object && *was_missing) {
+            let text = format!("{} {}", words::operation(operation), words::described(object));
+            self.timed(now, &text);
         }
         let wait = if operation == Operation::Delete { "delete" } else { "reconcile" };
         self.waiting = self.waiting.saturating_sub(1);
@@ -171,8 +195,12 @@ impl Renderer for KappRenderer {
                 self.starting.push((object.clone(), *operation));
                 self.writing += 1;
             }
-            Event::ChangeDone { object, operation, outcome, message, reason, .. } => {
+            Event::ChangeDone { object, operation, outcome, message, reason, elapsed } => {
                 self.writing = self.writing.saturating_sub(1);
+                let is_absent = *operation == Operation::Exists && reason == NOT_FOUND;
+                if *outcome == ChangeOutcome::Failed && is_absent && self.absent.is_none() {
+                    self.absent = Some((object.clone(), elapsed.0));
+                }
                 if *outcome == ChangeOutcome::Failed && self.failed_write.is_none() {
                     let (object, operation) = (object.clone(), *operation);
                     let said = Said { object, operation, message: message.clone(), reason: reason.clone() };
@@ -182,7 +210,8 @@ impl Renderer for KappRenderer {
                     self.waiting += 1;
                 }
             }
-            Event::Completed { object, operation } => self.completed(object, *operation),
+            Event::Completed { object, operation } => self.completed(object, *operation, now),
+            Event::Retry { request, .. } => self.missing(request, now),
             Event::WaitProgress { object, wanted, message, live, .. } => {
                 if !self.kept.is_empty() && self.writing == 0 {
                     self.print_batch(now);
@@ -241,6 +270,7 @@ impl Renderer for KappRenderer {
                     unfinished,
                     is_diff,
                     failed_write: self.failed_write.as_ref(),
+                    absent: self.absent.as_ref(),
                 });
                 if text.is_empty()
                     && let Some(column) = self.ui.unknown_column()

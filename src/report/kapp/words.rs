@@ -5,6 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use pushback_preflight::{ObjectRef, Operation};
 
+/// What kapp says of an object that somebody else is to create.
+pub const ABSENT: &str = "External resource doesn't exists";
+
 /// Text in place of a masked value, by its number.
 #[must_use]
 pub fn placeholder(number: usize) -> String {

@@ -1,22 +1,28 @@
 //! Parses the server's message if the answer lists no causes: unknown or unreadable fields, all in one message. Also
 //! converts the field paths in its answers to those of the manifest.
 
+use std::collections::BTreeSet;
+
 use pushback_preflight::PathSegment;
 use serde_json::Value;
 
-use crate::cluster::Cause;
+use super::Cause;
 
 /// The reason of a cause about a field that the kind lacks, or that occurs twice.
-pub(super) const UNKNOWN_FIELD: &str = "StrictDecoding";
+pub(crate) const UNKNOWN_FIELD: &str = "StrictDecoding";
 
 /// The causes in the message of strict decoding or of a patch that does not fit its schema; empty for other messages.
-pub(super) fn causes(message: &str) -> Vec<Cause> {
+pub(crate) fn causes(message: &str) -> Vec<Cause> {
     if let Some((_, list)) = message.split_once("strict decoding error: ") {
         return list.split(", ").filter_map(|part| Some(unknown(part.split('"').nth(1)?, part.to_owned()))).collect();
     }
     let Some((_, list)) = message.split_once("failed to create typed patch object ") else { return Vec::new() };
     // `(shop/web; apps/v1, Kind=Deployment): .spec.x: field not declared in schema`, or `…): errors:` and a line each.
-    list.lines().filter_map(typed).collect()
+    let mut causes: Vec<Cause> = list.lines().filter_map(typed).collect();
+    // The server says the same of the object that is given and of what it makes of it.
+    let mut seen = BTreeSet::new();
+    causes.retain(|cause| seen.insert((cause.field.clone(), cause.message.clone())));
+    causes
 }
 
 fn typed(line: &str) -> Option<Cause> {
@@ -51,9 +57,27 @@ fn unknown(field: &str, message: String) -> Cause {
     Cause { reason: UNKNOWN_FIELD.to_owned(), field: field.to_owned(), message }
 }
 
+/// Whether a cause is that two items of a list have the same key. The field is the list.
+pub(crate) fn is_duplicate(cause: &Cause) -> bool {
+    cause.message.starts_with("duplicate entries for key ")
+}
+
+/// The field that a warning of the server is about: `unknown field "spec.x"`, `spec.ports[1]: duplicate port definition`.
+pub(crate) fn field_of_warning(message: &str) -> Option<&str> {
+    if let Some(rest) = message.strip_prefix("unknown field \"").or_else(|| message.strip_prefix("duplicate field \""))
+    {
+        return rest.strip_suffix('"');
+    }
+    let field = &message[..field_end(message)];
+    let is_whole = field.matches('[').count() == field.matches(']').count();
+    let is_path =
+        field.len() < message.len() && is_whole && !field.contains(char::is_whitespace) && field.contains(['.', '[']);
+    is_path.then_some(field)
+}
+
 /// Parses the server's spellings: `spec.containers[0].name`, `metadata.annotations[a.b/c]`, `.spec.x`, and in patches
 /// `.spec.containers[name="a"].image` and `.metadata.finalizers[="a"]`.
-pub(super) fn path(field: &str, manifest: &Value) -> Vec<PathSegment> {
+pub(crate) fn path(field: &str, manifest: &Value) -> Vec<PathSegment> {
     let mut path = Vec::new();
     let mut here = Some(manifest);
     let mut rest = field.trim_start_matches('.');
@@ -159,6 +183,7 @@ mod tests {
             "failed to create typed patch object (x/y; apps/v1, Kind=Deployment): errors:\n  \
              .spec.replica: field not declared in schema\n  \
              .spec.containers[name=\"a: b\"].x: field not declared in schema\n  \
+             .spec.replicas: expected numeric (int or float), got string\n  \
              .spec.replicas: expected numeric (int or float), got string",
         );
         let told: Vec<_> = all.iter().map(|cause| (cause.field.as_str(), cause.reason == UNKNOWN_FIELD)).collect();
@@ -167,6 +192,16 @@ mod tests {
             [("spec.replica", true), ("spec.containers[name=\"a: b\"].x", true), ("spec.replicas", false)]
         );
         assert_eq!(all[2].message, "expected numeric (int or float), got string");
+    }
+
+    #[test]
+    fn a_warning_is_about_a_field() {
+        assert_eq!(field_of_warning("unknown field \"spec.a[0].b\""), Some("spec.a[0].b"));
+        assert_eq!(field_of_warning("spec.env[2]: hides previous definition of \"A\": x"), Some("spec.env[2]"));
+        assert_eq!(field_of_warning("metadata.labels[a: b]: deprecated"), None);
+        for other in ["v1 Endpoints is deprecated in v1.33+", "unable to say: why", "", ": ", "a: b"] {
+            assert_eq!(field_of_warning(other), None, "{other}");
+        }
     }
 
     #[test]
