@@ -3,6 +3,7 @@
 mod children;
 pub mod engine;
 pub mod gone;
+pub mod pod_logs;
 pub mod readiness;
 pub mod tree;
 mod watch;

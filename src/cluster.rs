@@ -2,6 +2,7 @@
 //! ref).
 //! Only this module uses the client library.
 
+pub mod core_kinds;
 mod debug;
 pub mod directory;
 pub mod estimate;
@@ -194,10 +195,12 @@ impl fmt::Display for Address {
 }
 
 /// What to read of a container's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogQuery {
     /// Name of the container.
     pub container: String,
+    /// Whether to read what the container wrote before its last restart.
+    pub previous: bool,
     /// Whether to wait for what is written from now on.
     pub follow: bool,
     /// Number of lines at its end; `None` for all.

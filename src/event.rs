@@ -2,6 +2,7 @@
 //! Their JSON form, one object per line, is stable.
 
 mod details;
+mod logs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
 pub use details::{EndCause, OutOfBounds, Owned, Said, Target, Whole};
+pub use logs::{LogEvent, LogPart, LogSource};
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -17,6 +17,7 @@ pub mod inspect_text;
 pub mod kapp;
 pub mod list_text;
 pub mod live;
+pub mod log_text;
 pub mod markdown;
 pub mod markdown_text;
 pub mod object_rows;

@@ -2,13 +2,14 @@
 //! and the events that explain what goes wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::readiness::Related;
 use crate::cluster::Kind;
+use crate::cluster::core_kinds::{self, is_pod};
 
 /// Most objects whose events are kept. A namespace also has events about unrelated objects.
 const MAX_EVENT_SUBJECTS: usize = 10_000;
@@ -18,26 +19,6 @@ const MAX_EVENT_REASONS: usize = 32;
 
 /// Label that names the Service of an EndpointSlice.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
-
-static KINDS: LazyLock<[Arc<Kind>; 4]> = LazyLock::new(|| {
-    let kind = |group: &str, kind: &str, plural: &str| {
-        Arc::new(Kind {
-            group: group.to_owned(),
-            version: "v1".to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-            namespaced: true,
-            verbs: vec!["list".to_owned(), "watch".to_owned()],
-            ..Kind::default()
-        })
-    };
-    [
-        kind("", "Pod", "pods"),
-        kind("apps", "ReplicaSet", "replicasets"),
-        kind("", "Event", "events"),
-        kind("discovery.k8s.io", "EndpointSlice", "endpointslices"),
-    ]
-});
 
 /// Children by their uid, the uids of the children of each owner, and the events about each object.
 #[derive(Debug, Default)]
@@ -51,28 +32,13 @@ pub(super) struct Children {
 impl Children {
     /// Kinds that are watched to explain a wait.
     pub(super) fn kinds() -> [Arc<Kind>; 2] {
-        [Arc::clone(&KINDS[0]), Arc::clone(&KINDS[1])]
-    }
-
-    /// The kind Pod, watched to see who uses a claim.
-    pub(super) fn pod_kind() -> Arc<Kind> {
-        Arc::clone(&KINDS[0])
-    }
-
-    /// The kind Event, watched to see why an object makes no progress.
-    pub(super) fn event_kind() -> Arc<Kind> {
-        Arc::clone(&KINDS[2])
-    }
-
-    /// The kind EndpointSlice, watched to see whether a Service has a ready endpoint.
-    pub(super) fn endpoint_slice_kind() -> Arc<Kind> {
-        Arc::clone(&KINDS[3])
+        [core_kinds::pod(), core_kinds::replica_set()]
     }
 
     /// Records a child or an event; ignores any other object and any state older than the known one. Returns the uids
     /// of the objects that it concerns.
     pub(super) fn insert(&mut self, object: &Arc<Value>) -> Vec<String> {
-        if is_event(object) {
+        if core_kinds::is_of(object, &core_kinds::event()) {
             return self.insert_event(object);
         }
         if !is_child(object) || self.objects.get(object.uid()).is_some_and(|known| is_older(object, known)) {
@@ -215,20 +181,12 @@ pub(super) fn has_children(object: &ObjectRef) -> bool {
     )
 }
 
-pub(super) fn is_pod(object: &Value) -> bool {
-    matches!((object.text("/apiVersion"), object.text("/kind")), ("v1", "Pod"))
-}
-
 pub(super) fn is_endpoint_slice(object: &Value) -> bool {
-    matches!((object.text("/apiVersion"), object.text("/kind")), ("discovery.k8s.io/v1", "EndpointSlice"))
-}
-
-fn is_event(object: &Value) -> bool {
-    matches!((object.text("/apiVersion"), object.text("/kind")), ("v1", "Event"))
+    core_kinds::is_of(object, &core_kinds::endpoint_slice())
 }
 
 fn is_child(object: &Value) -> bool {
-    let is_replica_set = matches!((object.text("/apiVersion"), object.text("/kind")), ("apps/v1", "ReplicaSet"));
+    let is_replica_set = core_kinds::is_of(object, &core_kinds::replica_set());
     is_pod(object) || is_replica_set || is_endpoint_slice(object)
 }
 

@@ -11,8 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::children::Children;
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Page, WatchEvent, list_all};
+use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Page, WatchEvent, core_kinds, list_all};
 
 /// Interval between lists if watching is not possible or a list failed.
 const POLL: Duration = Duration::from_secs(2);
@@ -60,7 +59,7 @@ impl Watches {
 
     /// Starts watching the events of a namespace that match a field selector.
     pub(super) fn ensure_events(&mut self, namespace: &str, field_selector: &str) {
-        let mut query = ListQuery::new(Children::event_kind(), Some(namespace), "");
+        let mut query = ListQuery::new(core_kinds::event(), Some(namespace), "");
         field_selector.clone_into(&mut query.field_selector);
         self.start(query);
     }
@@ -120,7 +119,7 @@ async fn follow(cluster: Arc<dyn Cluster>, query: ListQuery, sender: UnboundedSe
 
 /// All objects; for events only some pages, since none of them is required.
 async fn list(cluster: &dyn Cluster, query: &ListQuery) -> Result<Page, ClusterError> {
-    if *query.kind != *Children::event_kind() {
+    if *query.kind != *core_kinds::event() {
         return list_all(cluster, query).await;
     }
     let mut query = query.clone();

@@ -1,16 +1,14 @@
 //! `pushback logs`: what the Pods of an app write.
 
-use std::io::{self, Write as _};
-use std::ops::ControlFlow;
-
 use clap::Args;
-use serde_json::json;
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::screen::ProgressNotes;
-use crate::report::escape::terminal_safe;
+use crate::apply::pod_logs::Wanted;
+use crate::report::log_text::{LogFormat, LogWriter};
+use crate::report::output::Output;
 use crate::run::error::CommandError;
-use crate::run::logs::{LogEvent, LogSource, Logs};
+use crate::run::logs::Logs;
 
 /// Show the logs of an app's Pods.
 #[derive(Debug, Args)]
@@ -48,58 +46,23 @@ pub struct LogsArgs {
 /// The cluster's error; no such app; standard output cannot be written.
 pub async fn run(global: &GlobalArgs, arguments: LogsArgs) -> anyhow::Result<String> {
     let LogsArgs { app, follow, lines, pod_name, container_name, container_tag } = arguments;
-    let logs = Logs {
-        cluster: global.cluster()?,
-        app: app.resolve(),
-        follow,
+    let wanted = Wanted {
         lines: u64::try_from(lines).ok(),
         pods: pod_name.into_iter().collect(),
         containers: container_name.into_iter().collect(),
     };
-    let is_json = global.wants_json();
-    let mut broken: Option<io::Error> = None;
-    let mut tell = |event: LogEvent| {
-        let text = if is_json { json_line(&event) } else { line(&event, container_tag) };
-        let Some(text) = text else { return ControlFlow::Continue(()) };
-        let mut output = io::stdout().lock();
-        match writeln!(output, "{text}").and_then(|()| output.flush()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                broken = Some(error);
-                ControlFlow::Break(())
-            }
-        }
+    let logs = Logs { cluster: global.cluster()?, app: app.resolve(), follow, wanted };
+    let format = match (global.wants_json(), container_tag) {
+        (true, _) => LogFormat::Json,
+        (false, true) => LogFormat::Tagged,
+        (false, false) => LogFormat::Plain,
     };
-    let any = logs.run(&ProgressNotes(global), &mut tell).await?;
-    match broken {
-        // Whoever read it has seen enough.
-        Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CommandError::usage(format!("standard output could not be written: {error}")).into())
-        }
-        _ if any || is_json => Ok(String::new()),
-        _ => Ok("The app has no Pods.\n".to_owned()),
+    let mut writer = LogWriter::new(format, Output::standard());
+    let any = logs.run(&ProgressNotes(global), &mut |event| writer.tell(&event)).await?;
+    if !any {
+        writer.tell_none();
     }
-}
-
-fn line(event: &LogEvent, tagged: bool) -> Option<String> {
-    let tag = |source: &LogSource| format!("{} > {}", source.pod, source.container);
-    Some(match event {
-        LogEvent::Begun(source) => format!("# starting tailing '{}' logs", tag(source)),
-        LogEvent::Line(source, line) if tagged => format!("{} | {}", tag(source), terminal_safe(line)),
-        LogEvent::Line(_, line) => terminal_safe(line).into_owned(),
-        LogEvent::Missing(source, reason) => format!("# no logs of '{}': {}", tag(source), terminal_safe(reason)),
-        LogEvent::Ended(source) => format!("# ending tailing '{}' logs", tag(source)),
-    })
-}
-
-/// One JSON object a line of a log.
-fn json_line(event: &LogEvent) -> Option<String> {
-    let (source, field, text) = match event {
-        LogEvent::Line(source, line) => (source, "line", line),
-        LogEvent::Missing(source, reason) => (source, "missing", reason),
-        LogEvent::Begun(_) | LogEvent::Ended(_) => return None,
-    };
-    let LogSource { pod, namespace, container, .. } = source;
-    let object = json!({"schemaVersion": 1, "namespace": namespace, "pod": pod, "container": container, field: text});
-    Some(object.to_string())
+    let unwritten = |error| CommandError::usage(format!("standard output could not be written: {error}"));
+    writer.finish().map_err(unwritten)?;
+    Ok(String::new())
 }

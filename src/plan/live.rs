@@ -12,7 +12,7 @@ use super::desired::Desired;
 use crate::app::claims::{self, Claims};
 use crate::app::identity::{APP_LABEL, has_own_identity};
 use crate::app::record::{Observed, Record};
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, list_all};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, core_kinds, list_all};
 
 /// Up to this many namespaces are listed one by one, which needs no cluster-wide permission.
 const NAMESPACES_ONE_BY_ONE: usize = 4;
@@ -233,17 +233,9 @@ pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -
     let known: BTreeSet<&str> = live.derived.iter().map(|object| object.uid()).collect();
     let mut found = Vec::new();
     let has_service = live.objects.keys().any(|key| key.group.is_empty() && key.kind == "Service");
-    let of_services = [("", "Endpoints", "endpoints"), ("discovery.k8s.io", "EndpointSlice", "endpointslices")];
-    let made = [("apps", "ReplicaSet", "replicasets"), ("", "Pod", "pods")].into_iter();
-    for (group, kind, plural) in made.chain(of_services.into_iter().filter(|_| has_service)) {
-        let kind = Arc::new(Kind {
-            group: group.to_owned(),
-            version: "v1".to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-            namespaced: true,
-            ..Kind::default()
-        });
+    let of_services = [core_kinds::endpoints(), core_kinds::endpoint_slice()];
+    let made = [core_kinds::replica_set(), core_kinds::pod()].into_iter();
+    for kind in made.chain(of_services.into_iter().filter(|_| has_service)) {
         let lists = namespaces.iter().map(|namespace| {
             let query = ListQuery::new(Arc::clone(&kind), Some(namespace), &selector);
             async move { list_all(cluster, &query).await }

@@ -52,6 +52,12 @@ impl Output {
         self.data.write(text);
     }
 
+    /// Whether data still reaches somebody.
+    #[must_use]
+    pub fn has_reader(&self) -> bool {
+        self.data.failure.is_none()
+    }
+
     /// Checks that all data was written; a reader that went away is no failure.
     ///
     /// # Errors

@@ -12,9 +12,10 @@ use super::progress::{Coverage, Explanation, FailedWait, PendingUpdates, Stage, 
 use super::view::ReadResponse;
 use super::{Cause, Engine, Progress};
 use crate::app::identity::APP_LABEL;
-use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older, is_pod};
+use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older};
 use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
+use crate::cluster::core_kinds::{self, is_pod};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::config::{Config, WaitRule, matcher};
 use crate::event::{Awaited, DiagnosticCode, Event, WaitOutcome};
@@ -105,7 +106,7 @@ impl<'a> Engine<'a> {
             let live = self.nodes[node].object.as_deref();
             let desired = self.plan.objects[node].change.desired.as_deref();
             let has_pods = live.or(desired).and_then(|it| it.pointer("/spec/selector")?.as_object());
-            let slices = Children::endpoint_slice_kind();
+            let slices = core_kinds::endpoint_slice();
             let is_unknown = self.view.is_hidden(&slices, &service.namespace);
             if !is_kept || is_unknown || has_pods.is_none_or(serde_json::Map::is_empty) {
                 continue;
@@ -152,7 +153,7 @@ impl<'a> Engine<'a> {
             Children::kinds().iter().for_each(|kind| self.view.watches.ensure(kind, namespace));
         }
         if is_claim(&planned.change.object) {
-            self.view.watches.ensure(&Children::pod_kind(), namespace);
+            self.view.watches.ensure(&core_kinds::pod(), namespace);
             if self.view.storage_classes.is_none() {
                 self.view.storage_classes = Some(Vec::new());
                 let cluster = Arc::clone(&self.writes.writer.cluster);
@@ -299,7 +300,7 @@ impl<'a> Engine<'a> {
                 self.on_list(&kind, &namespace, objects, listed_at);
             }
             WatchUpdate::Hidden { kind, namespace } => {
-                if *kind == *Children::pod_kind() {
+                if *kind == *core_kinds::pod() {
                     self.events.send(Event::Diagnostic {
                         code: DiagnosticCode::ReasonsUnknown,
                         message: format!(

@@ -212,7 +212,7 @@ async fn of_very_many_events_only_some_pages_are_read() {
     let cluster = Scripted::default();
     let more = |number: usize| Page { continue_token: format!("{number}"), ..page(&["e"], "5") };
     *cluster.lists.lock().unwrap() = (1..100).map(|number| Ok(more(number))).collect();
-    let query = ListQuery::new(Children::event_kind(), Some("n"), "");
+    let query = ListQuery::new(core_kinds::event(), Some("n"), "");
     let read = list(&cluster, &query).await.unwrap();
     assert_eq!((read.items.len(), read.resource_version.as_str()), (EVENT_PAGES, "5"));
     assert_eq!(*cluster.asked.lock().unwrap(), ["list", "list 1", "list 2", "list 3"]);

@@ -124,6 +124,9 @@ impl Call {
         if query.follow {
             parameters.add("follow", "true");
         }
+        if query.previous {
+            parameters.add("previous", "true");
+        }
         if let Some(lines) = query.lines {
             parameters.add("tailLines", &lines.to_string());
         }
