@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
 pub use details::{EndCause, OutOfBounds, Owned, Said, Target, Whole};
-pub use logs::{LogEvent, LogPart, LogSource};
+pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -483,6 +483,9 @@ pub struct UnfinishedLine {
     /// Causes found below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+    /// Containers below it that fail, with the ends of their logs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<FailedContainer>,
     /// Time since the write, or since the wait began if nothing was written; absent if neither happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Millis>,

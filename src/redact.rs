@@ -69,6 +69,14 @@ impl Secrets {
         Self::of(&values)
     }
 
+    /// The values of the Secrets among some objects, for text that is no message of a server.
+    pub(crate) fn of_secrets<'a>(objects: impl Iterator<Item = &'a Value>) -> Self {
+        let is_secret =
+            |object: &&Value| object["kind"].as_str() == Some("Secret") && object["apiVersion"].as_str() == Some("v1");
+        let values = objects.filter(is_secret).flat_map(|secret| Self::of_body(secret).values).collect();
+        Self { values, strict: false }.sort()
+    }
+
     /// Values that the user declared secret, wherever they occur.
     pub(crate) fn of_values<'a>(found: impl Iterator<Item = &'a Value>) -> Self {
         let mut values = Vec::new();
@@ -92,11 +100,6 @@ impl Secrets {
         self.values.extend(other.values.iter().cloned());
         self.strict |= other.strict;
         self.sort()
-    }
-
-    /// The same for text that is no message of a server: what is quoted there is not suspicious by itself.
-    pub(crate) fn in_other_text(self) -> Self {
-        Self { strict: false, ..self }
     }
 
     fn sort(mut self) -> Self {

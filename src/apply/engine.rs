@@ -1,6 +1,7 @@
 //! The scheduler: writes each object once its dependencies are done, watches it until it is ready, and stops in order
 //! on a failure, a timeout or a signal.
 
+mod failure_logs;
 mod observers;
 mod operators;
 mod progress;
@@ -29,7 +30,7 @@ use crate::check::second_look::SecondLook;
 use crate::cluster::{Cluster, FIELD_MANAGER};
 use crate::config::Config;
 use crate::config::mask::Masker;
-use crate::event::{ChangeOutcome, Counts, Event, Events, Unfinished, UnfinishedLine, WaitOutcome};
+use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, Unfinished, UnfinishedLine, WaitOutcome};
 use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::graph::Order;
 use crate::plan::{Plan, PlanWarning, Planned, refusal};
@@ -44,6 +45,9 @@ const LATE_GRACE: Duration = Duration::from_secs(10);
 /// Most fields of others that are named with an object that is not ready.
 const FOREIGN_FIELDS: usize = 3;
 
+/// Lines that are told of the log of each container that fails, unless the user says otherwise.
+pub const FAILURE_LOG_LINES: usize = 10;
+
 /// User settings for applying a plan.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -57,6 +61,8 @@ pub struct Options {
     pub wait_resource_timeout: Duration,
     /// How long an object's Pods may fail recoverably without progress; zero: until the wait ends.
     pub wait_failure_timeout: Duration,
+    /// How many lines are told of the log of each container that fails; 0: none.
+    pub failure_log_lines: usize,
     /// A failed write stops everything not yet started.
     pub exit_early_on_apply_error: bool,
     /// A failed wait stops everything not yet started.
@@ -271,7 +277,13 @@ impl<'a> Engine<'a> {
         // No request may be in flight when the record is closed.
         self.writes.tasks.shutdown().await;
         let paused = self.resume_operators().await;
-        self.finish(*stop.borrow(), paused)
+        let is_stopped = *stop.borrow_and_update() != Stop::No;
+        let containers = tokio::select! {
+            found = self.failed_containers(), if !is_stopped => found,
+            _ = stop.changed(), if !is_stopped => BTreeMap::new(),
+            else => BTreeMap::new(),
+        };
+        self.finish(*stop.borrow(), paused, containers)
     }
 
     /// Makes the run start and retry nothing more.
@@ -420,14 +432,19 @@ impl<'a> Engine<'a> {
         });
     }
 
-    fn finish(self, stop: Stop, paused: Vec<UnfinishedLine>) -> Outcome {
+    fn finish(
+        self,
+        stop: Stop,
+        paused: Vec<UnfinishedLine>,
+        containers: BTreeMap<usize, Vec<FailedContainer>>,
+    ) -> Outcome {
         for (node, state) in self.nodes.iter().enumerate() {
             if let Some(waiting) = state.waiting() {
                 let explanation = waiting.explanation().cloned().unwrap_or_default();
                 self.tell_done(node, waiting.since, WaitOutcome::Interrupted, explanation);
             }
         }
-        let mut unfinished = self.unfinished();
+        let mut unfinished = self.unfinished(containers);
         unfinished.extend(paused);
         let (progress, objects) = self.nodes.into_iter().map(|node| (node.progress, node.object)).unzip();
         Outcome {
@@ -445,9 +462,9 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn unfinished(&self) -> Vec<UnfinishedLine> {
+    fn unfinished(&self, mut containers: BTreeMap<usize, Vec<FailedContainer>>) -> Vec<UnfinishedLine> {
         let mut lines = Vec::new();
-        for (node, planned) in self.nodes.iter().zip(&self.plan.objects) {
+        for (index, (node, planned)) in self.nodes.iter().zip(&self.plan.objects).enumerate() {
             let writes = planned.change.operation.writes();
             let is_deletion = planned.change.operation == Operation::Delete;
             let not_yet = if is_deletion { Unfinished::NotDeleted } else { Unfinished::NotReady };
@@ -476,6 +493,7 @@ impl<'a> Engine<'a> {
                 state,
                 message: explanation.message,
                 reasons,
+                containers: containers.remove(&index).unwrap_or_default(),
                 elapsed: since.map(|at: Instant| at.elapsed().into()),
             });
         }

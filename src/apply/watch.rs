@@ -51,6 +51,11 @@ impl Watches {
         Self { cluster, selector, sender, started: BTreeSet::new(), tasks: JoinSet::new() }
     }
 
+    /// Selects the app's objects.
+    pub(super) fn selector(&self) -> &str {
+        &self.selector
+    }
+
     /// Starts watching the app's objects of a kind in a namespace, unless already watched.
     pub(super) fn ensure(&mut self, kind: &Arc<Kind>, namespace: &str) {
         let namespace = Some(namespace).filter(|name| !name.is_empty());

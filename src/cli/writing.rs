@@ -28,6 +28,9 @@ pub struct WriteArgs {
     /// nothing of their object moves, until it counts as failed; 0s: as long as waiting takes
     #[arg(long, value_parser = duration, default_value = "5m", value_name = "DURATION")]
     pub wait_failure_timeout: Duration,
+    /// How many lines to show of the log of each container that fails or does not become ready; 0: none
+    #[arg(long, default_value_t = engine::FAILURE_LOG_LINES, value_name = "LINES", hide_short_help = true)]
+    pub failure_log_lines: usize,
     /// How long to try one write that may yet succeed
     #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION", hide_short_help = true)]
     pub apply_timeout: Duration,
@@ -65,6 +68,7 @@ impl WriteArgs {
                 wait_timeout: self.wait_timeout,
                 wait_resource_timeout: self.wait_resource_timeout,
                 wait_failure_timeout: self.wait_failure_timeout,
+                failure_log_lines: self.failure_log_lines,
                 exit_early_on_apply_error: self.exit_early_on_apply_error,
                 exit_early_on_wait_error: self.exit_early_on_wait_error,
             },

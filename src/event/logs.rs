@@ -71,3 +71,27 @@ impl Serialize for LogEvent {
         map.end()
     }
 }
+
+/// A container that keeps an object from becoming ready, with the end of its log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedContainer {
+    /// Namespace of its Pod.
+    pub namespace: String,
+    /// Name of its Pod.
+    pub pod: String,
+    /// Name of the container.
+    pub container: String,
+    /// Why it is not up: `CrashLoopBackOff`, `OOMKilled`, `not ready`.
+    pub reason: String,
+    /// How it ended; absent if it has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// Whether the lines are from before its last restart.
+    pub previous: bool,
+    /// The last lines of its log. Values of the app's Secrets are masked.
+    pub lines: Vec<String>,
+    /// Why there are no lines.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub missing: String,
+}

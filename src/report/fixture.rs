@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::check::report::CheckReport;
 use crate::event::{
-    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FieldLine, Millis, PlannedLine, RuleLine, RunOutcome,
-    Unfinished, UnfinishedLine, WaitOutcome,
+    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, Millis, PlannedLine, RuleLine,
+    RunOutcome, Unfinished, UnfinishedLine, WaitOutcome,
 };
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
@@ -262,6 +262,16 @@ pub(super) fn hostile() -> Vec<Event> {
         state: Unfinished::Failed,
         message: evil(),
         reasons: vec![evil()],
+        containers: vec![FailedContainer {
+            namespace: evil(),
+            pod: evil(),
+            container: evil(),
+            reason: evil(),
+            exit_code: Some(1),
+            previous: true,
+            lines: vec![evil()],
+            missing: String::new(),
+        }],
         elapsed: None,
     };
     let mut events = vec![

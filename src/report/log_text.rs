@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::escape::{terminal_safe, terminal_safe_json};
 use super::output::Output;
-use crate::event::{LogEvent, LogPart, LogSource};
+use crate::event::{FailedContainer, LogEvent, LogPart, LogSource};
 
 /// How logs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,29 @@ pub fn tagged(event: &LogEvent) -> String {
         LogPart::Missing(reason) => format!("# no logs of '{tag}': {}", terminal_safe(reason)),
         LogPart::Ended => format!("# ending tailing '{tag}' logs"),
     }
+}
+
+/// Containers that fail with the ends of their logs, each line after this indentation.
+#[must_use]
+pub fn failed_containers(containers: &[FailedContainer], indent: &str) -> String {
+    let mut text = String::new();
+    for failed in containers {
+        let FailedContainer { pod, container, reason, exit_code, previous, lines, missing, .. } = failed;
+        let exit = exit_code.map(|code| format!("exit {code}")).unwrap_or_default();
+        let before = if *previous { "before its last restart" } else { "" };
+        let details: Vec<&str> = [reason.as_str(), &exit, before].into_iter().filter(|word| !word.is_empty()).collect();
+        let what = terminal_safe(&format!("pod {pod}, container {container} ({})", details.join(", "))).into_owned();
+        let ending = match (missing.is_empty(), lines.is_empty()) {
+            (false, _) => format!(" is not known: {}", terminal_safe(missing)),
+            (true, true) => " is empty".to_owned(),
+            (true, false) => ":".to_owned(),
+        };
+        text += &format!("{indent}log of {what}{ending}\n");
+        for line in lines {
+            text += &format!("{indent}  | {}\n", terminal_safe(line));
+        }
+    }
+    text
 }
 
 fn json_line(event: &LogEvent) -> Option<String> {

@@ -15,7 +15,7 @@ use crate::app::record::observe;
 use crate::apply::pod_logs::{self, Tell, Wanted};
 use crate::cluster::core_kinds;
 use crate::event::LogEvent;
-use crate::plan::live::{self, Live};
+use crate::plan::live;
 use crate::redact::Secrets;
 
 /// What to read.
@@ -48,7 +48,8 @@ impl Logs {
         }
         let mut live = live::read(&*cluster, &kinds, &observed, &[], live::Scope::Cluster).await?;
         live.derived.extend(live::children(&*cluster, &observed, &live).await);
-        let secrets = secrets(&live);
+        // A program may write them into its log.
+        let secrets = Secrets::of_secrets(live.objects.values().map(AsRef::as_ref));
         let mut pods: Vec<&Arc<Value>> =
             live.objects.values().chain(&live.derived).filter(|object| core_kinds::is_pod(object)).collect();
         pods.sort_by_cached_key(|pod| (pod.namespace().to_owned(), pod.name().to_owned()));
@@ -70,14 +71,4 @@ impl Logs {
         }
         Ok(!pods.is_empty())
     }
-}
-
-/// The values of the app's Secrets, which a program may write into its log.
-fn secrets(live: &Live) -> Secrets {
-    let is_secret = |object: &&Arc<Value>| object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1";
-    live.objects
-        .values()
-        .filter(is_secret)
-        .fold(Secrets::default(), |known, secret| known.and(&Secrets::of_body(secret)))
-        .in_other_text()
 }

@@ -153,6 +153,7 @@ impl End {
             state: Unfinished::NotDeleted,
             message: String::new(),
             reasons: Vec::new(),
+            containers: Vec::new(),
             elapsed: None,
         };
         Self {

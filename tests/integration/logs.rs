@@ -1,12 +1,14 @@
 //! The logs of an app's Pods: from a server that answers as a kubelet does, through the real API server.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;
 use crate::support::apply::TestApp;
 use crate::support::https::{HttpsServer, Request};
+use crate::support::poll::wait_until;
 use crate::support::pushback::{Pushback, Ran};
 use crate::support::running::Running;
 use crate::support::{TestCase, TestCluster, cases};
@@ -15,6 +17,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: the_logs_of_all_containers_are_shown_without_secrets_and_control_characters,
         ApiServer: a_log_is_followed_to_its_end_and_a_new_pod_too,
+        ApiServer: what_a_failing_container_wrote_last_stands_with_its_failure,
+        ApiServer: without_the_right_to_read_logs_the_failure_says_so_and_stays_the_same,
         Nothing: a_folder_has_no_logs,
     ]
 }
@@ -135,4 +139,84 @@ fn a_folder_has_no_logs() {
     error: dir:live has no Pods, and no logs
     hint: name an API server: --cluster kube
     ");
+}
+
+/// The status of a Pod whose container keeps crashing.
+fn crash(app: &TestApp, pod: &str) {
+    let path = format!("/api/v1/namespaces/{}/pods/{pod}", app.namespace);
+    let status = json!({"status": {"phase": "Running", "containerStatuses": [{"name": "main", "image": "app:1",
+        "imageID": "", "ready": false, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}});
+    let told = api().merge_patch(&format!("{path}/status"), &status);
+    assert_eq!(told.status, 200, "{}", told.body);
+}
+
+fn what_a_failing_container_wrote_last_stands_with_its_failure() {
+    let app = app("failing");
+    let node = Node::start(&format!("{}-node", app.namespace), |target| match target {
+        target if target.contains("previous=true") => {
+            (200, json!("starting\npassword is hunter2-and-more\n\u{1b}[2Jpanic: no database\n"))
+        }
+        _ => (200, json!("of a run that has just begun\n")),
+    });
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {password: hunter2-and-more}\n";
+    let input = format!("{secret}{}", pod("web", &node.name, &["main"]));
+    app.apply(&input, &["--wait=false"]).expect(0);
+    crash(&app, "web");
+    let short = "--wait-timeout=2s";
+    let end = app.apply(&input, &[short, "--failure-log-lines=2"]).expect(22).end();
+    assert_eq!(
+        end["unfinished"][0]["containers"],
+        json!([{"namespace": app.namespace, "pod": "web", "container": "main", "reason": "CrashLoopBackOff",
+            "exitCode": 3, "previous": true, "lines": ["password is ***", "\u{1b}[2Jpanic: no database"]}])
+    );
+    let asked = node.asked.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
+    assert!(asked.contains("previous=true") && asked.contains("tailLines=2"), "{asked}");
+
+    let apply = ["apply", "-a", "shop", "-n", &app.namespace, "-f", "app.yaml", "--yes", short];
+    let told = app.pushback.run(&apply).expect(22);
+    let lines: Vec<&str> = told.stderr.lines().skip_while(|line| !line.contains("log of")).take(4).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+          log of pod web, container main (CrashLoopBackOff, exit 3, before its last restart):
+            | starting
+            | password is ***
+            | \u{1b}[2Jpanic: no database
+    ");
+    let none = app.pushback.run(&[&apply[..], &["--failure-log-lines=0"]].concat()).expect(22);
+    assert!(!none.stderr.contains("log of"), "{}", none.stderr);
+
+    // What kapp does not print is not among what scripts read.
+    let kapp = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp");
+    kapp.write("app.yaml", &input);
+    let told = kapp.run(&["deploy", "-a", "shop", "-n", &app.namespace, "-f", "app.yaml", "--yes", short]).expect(1);
+    assert!(told.stderr.contains("\n  | password is ***\n"), "{}", told.stderr);
+    assert!(!told.stdout.contains("panic"), "{}", told.stdout);
+}
+
+fn without_the_right_to_read_logs_the_failure_says_so_and_stays_the_same() {
+    let app = app("forbidden");
+    let node = Node::start(&format!("{}-node", app.namespace), |_| (200, json!("secret\n")));
+    let input = [pod("web", &node.name, &["main"]), pod("worker", &node.name, &["main"])].concat();
+    let user = format!("{}-user", app.namespace);
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "deployer"},
+        "rules": [{"apiGroups": [""], "resources": ["pods", "configmaps", "events"], "verbs": ["*"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "deployer"}, "subjects": [{"kind": "User", "name": user}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "deployer"}});
+    let group = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", app.namespace);
+    api().post(&format!("{group}/roles"), &role).ok();
+    api().post(&format!("{group}/rolebindings"), &binding).ok();
+    let client = TestCluster::shared().api_for(&user, &[]);
+    let pods = format!("/api/v1/namespaces/{}/pods", app.namespace);
+    wait_until("the binding takes effect", Duration::from_secs(30), || (client.get(&pods).status == 200).then_some(()));
+    let pushback = Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_for(&user, &[]));
+    let app = TestApp::of(pushback, "shop", &app.namespace);
+    app.apply(&input, &["--wait=false"]).expect(0);
+    crash(&app, "web");
+    crash(&app, "worker");
+    let unfinished = app.apply(&input, &["--wait-timeout=2s"]).expect(22).end()["unfinished"].clone();
+    let logs: Vec<&Value> =
+        unfinished.as_array().into_iter().flatten().filter_map(|line| line.get("containers")).collect();
+    assert_eq!(logs.len(), 1, "{unfinished}");
+    assert_eq!(logs[0][0]["missing"], "it may not be read (that takes `get` on `pods/log`)");
 }

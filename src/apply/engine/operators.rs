@@ -35,6 +35,7 @@ impl Engine<'_> {
                 state: Unfinished::NotReady,
                 message,
                 reasons: Vec::new(),
+                containers: Vec::new(),
                 elapsed: None,
             });
         }

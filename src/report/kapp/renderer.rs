@@ -11,6 +11,7 @@ use super::{changes, errors, reports, state, words};
 use crate::cluster::NOT_FOUND;
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, PlannedLine, Said, WaitOutcome};
 use crate::report::live::renderer::{Moment, Renderer};
+use crate::report::log_text::failed_containers;
 use crate::report::output::Output;
 
 /// Shows a run in kapp's words.
@@ -285,6 +286,7 @@ impl Renderer for KappRenderer {
                     self.ui.line("Succeeded");
                 } else {
                     self.tell_rest(now);
+                    unfinished.iter().for_each(|line| self.ui.note(&failed_containers(&line.containers, "")));
                     self.ui.error(&text);
                 }
             }

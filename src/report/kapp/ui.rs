@@ -105,6 +105,11 @@ impl Ui {
         }
     }
 
+    /// What kapp does not tell, to standard error.
+    pub fn note(&mut self, text: &str) {
+        self.output.progress(text);
+    }
+
     /// The first column that was asked for and that a table did not have.
     #[must_use]
     pub fn unknown_column(&self) -> Option<&str> {

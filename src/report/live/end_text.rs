@@ -8,6 +8,7 @@ use crate::event::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine
 use crate::exit::ExitCode;
 use crate::report::error_text::{hints_text, labelled};
 use crate::report::escape::terminal_safe;
+use crate::report::log_text::failed_containers;
 use crate::report::theme::{Role, Theme};
 use crate::report::words::{column_width, counts_done, object_columns, pad, took};
 
@@ -132,6 +133,7 @@ fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> St
         row += &terminal_safe(&line.message);
         let _ = writeln!(text, "{}", row.trim_end());
         text += &reasons_text(&line.reasons, theme);
+        text += &failed_containers(&line.containers, "      ");
     }
     if unfinished.len() > shown.len() {
         let more = format!("{} and {} more", theme.ellipsis(), unfinished.len() - shown.len());
@@ -200,6 +202,7 @@ mod tests {
             state,
             message: message.to_owned(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+            containers: Vec::new(),
             elapsed: (state == Unfinished::NotReady).then_some(Millis(300_000)),
         }
     }
