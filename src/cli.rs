@@ -1,5 +1,6 @@
 //! The command line: parses the arguments and runs the command.
 
+pub mod app_group;
 pub mod apply;
 pub mod arguments;
 pub mod check;
@@ -65,6 +66,9 @@ enum Command {
     /// List the records of an app's changes, or delete the oldest
     #[command(aliases = ["ac", "app-changes", "appchange", "appchanges"])]
     AppChange(history::AppChangeArgs),
+    /// Apply a directory of directories as apps of a group, or delete the group
+    #[command(visible_alias = "ag", alias = "appgroup")]
+    AppGroup(app_group::AppGroupArgs),
     /// Give an app another name or namespace
     Rename(rename::RenameArgs),
     /// Print the label of an app's objects
@@ -154,6 +158,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),
             Command::History(arguments) => history::run(&global, arguments).await,
             Command::AppChange(arguments) => history::run_app_change(&global, arguments).await,
+            Command::AppGroup(arguments) => app_group::run(&global, arguments).await,
             Command::Rename(arguments) => rename::run(&global, arguments).await,
             Command::Label(arguments) => history::run_label(&global, arguments).await,
             Command::Logs(arguments) => screen::simple(&global, logs::run(&global, arguments).await),

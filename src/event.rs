@@ -2,6 +2,7 @@
 //! Their JSON form, one object per line, is stable.
 
 mod details;
+mod group;
 mod logs;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use crate::manifest::excerpt::Excerpt;
 pub use details::{EndCause, OutOfBounds, Owned, Said, Target, Whole};
+pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 
 /// Version of the JSON form.
@@ -107,7 +109,10 @@ words! {
         /// Another run holds the lock.
         LockWaiting = "lock-waiting",
         /// There is no app of this name.
+        /// There is no app of this name.
         NoApp = "no-app",
+        /// A group has no app.
+        NoGroup = "no-group",
         /// Only a part of the app is deleted.
         PartlyDeleted = "partly-deleted",
         /// A credential plugin is about to run.
@@ -148,6 +153,44 @@ pub enum Event {
         #[serde(skip)]
         target: Option<Target>,
     },
+    /// A group of apps: what the run is to do with each. What follows is about the app of the last `run.start`.
+    #[serde(rename = "group")]
+    Group {
+        /// The command: `apply`, `delete` or `diff`.
+        command: String,
+        /// Name of the group.
+        group: String,
+        /// Namespace of the apps' records.
+        namespace: String,
+        /// The apps, in the order of the run.
+        apps: Vec<GroupApp>,
+    },
+    /// An app of a group has its turn. Not part of the JSON form, where `run.start` tells it.
+    #[serde(skip)]
+    AppStart {
+        /// App name.
+        app: String,
+        /// Namespace of its record.
+        namespace: String,
+        /// The directory that it is applied from; `None` if it is deleted.
+        directory: Option<String>,
+    },
+    /// An app of a group is done.
+    #[serde(rename = "app.end")]
+    AppEnd {
+        /// App name.
+        app: String,
+        /// Namespace of its record.
+        namespace: String,
+        /// How it ended.
+        outcome: RunOutcome,
+        /// Exit code of a run of this app alone.
+        exit_code: u8,
+        /// Changes actually made, by operation.
+        done: Counts,
+        /// Duration of its turn.
+        elapsed: Millis,
+    },
     /// The change set is known.
     #[serde(rename = "plan")]
     Plan {
@@ -159,6 +202,9 @@ pub enum Event {
         /// goes with an object that is deleted.
         #[serde(skip)]
         others: Vec<PlannedLine>,
+        /// Whether the same plan was shown and agreed to before.
+        #[serde(skip)]
+        is_known: bool,
         /// Time since the start.
         elapsed: Millis,
     },
@@ -318,7 +364,7 @@ impl Event {
     /// Whether the event is part of the JSON form.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        !matches!(self, Self::Completed { .. })
+        !matches!(self, Self::Completed { .. } | Self::AppStart { .. })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod allowed;
 pub mod answer;
+pub mod app_group;
 pub mod apply;
 pub mod compare;
 pub mod connect;

@@ -233,6 +233,14 @@ pub struct InputArgs {
     /// File, directory (read recursively), git:REF:PATH, https URL, or - for standard input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How what is applied is read.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub struct ReadingArgs {
     /// File with Config documents, the policy that the input is judged by: what a Config among the manifests says of
     /// rules, settings and waivers can then be stricter only; can be given more than once
     #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
@@ -260,13 +268,23 @@ impl InputArgs {
     /// # Errors
     /// A filter cannot be read.
     pub fn resolve(self, plan: PlanArgs) -> Result<(InputOptions, PlanOptions), CommandError> {
+        self.reading.resolve(self.files, plan)
+    }
+}
+
+impl ReadingArgs {
+    /// Resolves to options for the input in these files.
+    ///
+    /// # Errors
+    /// A filter cannot be read.
+    pub fn resolve(self, files: Vec<String>, plan: PlanArgs) -> Result<(InputOptions, PlanOptions), CommandError> {
         let load = LoadOptions {
             allow_empty: self.dangerous_allow_empty_list_of_resources,
             allow_http: self.allow_http,
             follow_links: self.follow_links,
             ..LoadOptions::default()
         };
-        let input = InputOptions { files: self.files, config: self.config, load };
+        let input = InputOptions { files, config: self.config, load };
         let plan = PlanOptions {
             into_namespace: self.into_ns,
             map_namespaces: self.map_ns,
@@ -363,10 +381,26 @@ impl DiffArgs {
     }
 }
 
-/// Which preflight rules run.
+/// Which preflight rules run, and what is reported.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Preflight")]
 pub struct PreflightArgs {
+    #[command(flatten)]
+    pub rules: RuleArgs,
+    #[arg(long, value_name = "FORMAT=PATH", help = formats::help())]
+    pub report: Vec<String>,
+    /// Write the witness of each finding to a file in this folder, an object for `kubectl apply`
+    #[arg(long, value_name = "DIR")]
+    pub witness_dir: Option<PathBuf>,
+    /// Write the facts that the rules judged, Secrets masked
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub facts_out: Option<PathBuf>,
+}
+
+/// Which preflight rules run.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Preflight")]
+pub struct RuleArgs {
     /// Run exactly these rules, or none; alone: what the Config lists [default: the Config's preflightRules,
     /// or the default set]
     #[arg(long, value_name = "RULES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
@@ -383,14 +417,12 @@ pub struct PreflightArgs {
     /// newest that it knows]
     #[arg(long, value_name = "VERSION", value_parser = kubernetes_version)]
     pub kubernetes_version: Option<Release>,
-    #[arg(long, value_name = "FORMAT=PATH", help = formats::help())]
-    pub report: Vec<String>,
-    /// Write the witness of each finding to a file in this folder, an object for `kubectl apply`
-    #[arg(long, value_name = "DIR")]
-    pub witness_dir: Option<PathBuf>,
-    /// Write the facts that the rules judged, Secrets masked
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    pub facts_out: Option<PathBuf>,
+}
+
+impl From<RuleArgs> for PreflightArgs {
+    fn from(rules: RuleArgs) -> Self {
+        Self { rules, report: Vec::new(), witness_dir: None, facts_out: None }
+    }
 }
 
 impl PreflightArgs {
@@ -412,10 +444,10 @@ impl PreflightArgs {
     ) -> Result<PreflightOptions, CommandError> {
         Ok(PreflightOptions {
             only_listed: false,
-            rules: self.preflight,
-            waive: self.waive,
-            manifests_may_loosen: self.policy_from == PolicyFrom::Manifests,
-            kubernetes_version: self.kubernetes_version,
+            rules: self.rules.preflight,
+            waive: self.rules.waive,
+            manifests_may_loosen: self.rules.policy_from == PolicyFrom::Manifests,
+            kubernetes_version: self.rules.kubernetes_version,
             facts_out: self.facts_out,
             reports: Reports::of(&self.report, self.witness_dir, standard_output, document)?,
         })

@@ -47,7 +47,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
-        let is_judged = preflight.preflight.is_some();
+        let is_judged = preflight.rules.preflight.is_some();
         let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {

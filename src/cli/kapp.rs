@@ -58,6 +58,18 @@ const SWITCHES_OF_DEPLOY: [&str; 4] = ["sort", "existing-non-labeled-resources-c
 /// The same of `delete`, with a value: it updates nothing.
 const TUNING_OF_DELETE: [&str; 1] = ["apply-default-update-strategy"];
 
+/// The same of `app-group deploy`, which deletes apps too.
+const TUNING_OF_GROUP: [&str; 5] = [
+    "delete-apply-check-interval",
+    "delete-apply-concurrency",
+    "delete-apply-default-update-strategy",
+    "delete-wait-check-interval",
+    "delete-wait-concurrency",
+];
+
+/// The same, true or false.
+const SWITCHES_OF_GROUP: [&str; 1] = ["delete-apply-exit-status"];
+
 /// Without effect where it is false: nothing secret reaches a log.
 const MASK: &str = "diff-mask";
 
@@ -117,6 +129,55 @@ struct KappDeleteArgs {
     wait_ignored: bool,
 }
 
+/// kapp's flags of `app-group deploy` about the apps that it deletes.
+#[derive(Clone, Debug, Args)]
+struct KappGroupArgs {
+    /// Delete what controllers have made, too
+    #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "false", action = ArgAction::Set)]
+    delete_apply_ignored: bool,
+    /// Wait until what controllers have made is gone
+    #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          default_value = "true", action = ArgAction::Set)]
+    delete_wait_ignored: bool,
+}
+
+/// What becomes of what controllers have made, by kapp's two flags.
+fn derived(is_applied: bool, is_waited_for: bool) -> Derived {
+    match (is_applied, is_waited_for) {
+        (true, _) => Derived::Deleted,
+        (false, true) => Derived::WaitedFor,
+        (false, false) => Derived::Ignored,
+    }
+}
+
+/// The command of a single app that has the flags of this one.
+fn kind<'n>(path: &[&'n str]) -> &'n str {
+    match path {
+        ["app-group", "deploy"] => "apply",
+        [.., leaf] => leaf,
+        [] => "",
+    }
+}
+
+/// The flags that kapp has and the tree does not, of a command that shows changes.
+fn with_changes(command: Command, kind: &str) -> Command {
+    let command = match kind {
+        "apply" | "delete" => KappDiffArgs::augment_args(command)
+            .args(TUNING_OF_CHANGES.map(without_effect))
+            .args(SWITCHES_OF_CHANGES.into_iter().chain([MASK]).map(|name| switch(without_effect(name)))),
+        _ => command,
+    };
+    match kind {
+        // kapp writes what plain writes take.
+        "apply" => command
+            .args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name))))
+            .mut_arg("strict", |argument| argument.default_value("false")),
+        "delete" => KappDeleteArgs::augment_args(command).args(TUNING_OF_DELETE.map(without_effect)),
+        _ => command,
+    }
+}
+
 /// A boolean as Go reads it.
 fn truth() -> impl clap::builder::TypedValueParser<Value = bool> {
     clap::builder::PossibleValuesParser::new([
@@ -139,21 +200,7 @@ pub fn tree() -> Command {
     for (name, aliases) in NAMES {
         tree = tree.mut_subcommand(name, |command| {
             let command = command.aliases(aliases).args_override_self(true);
-            let command = match name {
-                "apply" | "delete" => KappDiffArgs::augment_args(command)
-                    .args(TUNING_OF_CHANGES.map(without_effect))
-                    .args(SWITCHES_OF_CHANGES.into_iter().chain([MASK]).map(|name| switch(without_effect(name)))),
-                _ => command,
-            };
-            let command = match name {
-                // kapp writes what plain writes take.
-                "apply" => command
-                    .args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name))))
-                    .mut_arg("strict", |argument| argument.default_value("false")),
-                "delete" => KappDeleteArgs::augment_args(command).args(TUNING_OF_DELETE.map(without_effect)),
-                _ => command,
-            };
-            command.mut_args(|argument| named_by_kapp(boolean(argument)))
+            with_changes(command, name).mut_args(|argument| named_by_kapp(boolean(argument)))
         });
     }
     for name in OTHERS {
@@ -161,6 +208,15 @@ pub fn tree() -> Command {
             with_flags_of_kapp(command).mut_subcommands(with_flags_of_kapp).arg_required_else_help(false)
         });
     }
+    tree = tree.mut_subcommand("app-group", |group| {
+        let deploy = |command| {
+            let command = with_changes(command, "apply").args(TUNING_OF_GROUP.map(without_effect));
+            KappGroupArgs::augment_args(command.args(SWITCHES_OF_GROUP.map(|name| switch(without_effect(name)))))
+        };
+        let group = group.mut_subcommand("deploy", deploy);
+        let group = group.mut_subcommand("delete", |command| with_changes(command, "delete"));
+        group.mut_subcommands(with_flags_of_kapp).arg_required_else_help(false)
+    });
     tree
 }
 
@@ -203,10 +259,13 @@ fn named_by_kapp(argument: clap::Arg) -> clap::Arg {
 pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = tree().try_get_matches_from(arguments)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
-    let (mut leaf, mut name) = (&matches, "");
+    let (mut leaf, mut path) = (&matches, Vec::new());
     while let Some((next, below)) = leaf.subcommand() {
-        (leaf, name) = (below, next);
+        leaf = below;
+        path.push(next);
     }
+    let name = kind(&path);
+    let is_group = path.first() == Some(&"app-group");
     let output = KappOutputArgs::from_arg_matches(leaf)?;
     let mut style = Style {
         tty: output.tty.unwrap_or(matches!(name, "apply" | "delete")),
@@ -227,11 +286,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     }
     if name == "delete" {
         let ignored = KappDeleteArgs::from_arg_matches(leaf)?;
-        cli.global.derived = match (ignored.apply_ignored, ignored.wait_ignored) {
-            (true, _) => Derived::Deleted,
-            (false, true) => Derived::WaitedFor,
-            (false, false) => Derived::Ignored,
-        };
+        cli.global.derived = derived(ignored.apply_ignored, ignored.wait_ignored);
+    } else if is_group {
+        let ignored = KappGroupArgs::from_arg_matches(leaf)?;
+        cli.global.derived = derived(ignored.delete_apply_ignored, ignored.delete_wait_ignored);
     }
     let is_given = |name: &&str| leaf.try_contains_id(name).unwrap_or_default();
     let of_command: &[&str] = match name {
@@ -240,6 +298,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         _ => &[],
     };
     let tuning = TUNING.iter().chain(&TUNING_OF_CHANGES).chain(&SWITCHES_OF_CHANGES).chain(of_command);
+    let tuning = tuning.chain(TUNING_OF_GROUP.iter().chain(&SWITCHES_OF_GROUP).filter(|_| is_group));
     let tuning = tuning.copied().filter(is_given);
     let unmasked = leaf.try_get_one(MASK).ok().flatten() == Some(&false);
     let ignored = unmasked.then(|| format!("--{MASK}=false")).into_iter().chain(tuning.map(|name| format!("--{name}")));
@@ -285,6 +344,12 @@ pub fn misread(error: &clap::Error) -> String {
         }
         ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--app ") => {
             "Expected app name to be non-empty".to_owned()
+        }
+        ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--group ") => {
+            "Expected group name to be non-empty".to_owned()
+        }
+        ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--directory ") => {
+            "Reading directory '': open : no such file or directory".to_owned()
         }
         _ => {
             let text = error.to_string();
@@ -366,6 +431,11 @@ mod tests {
     fn commands_have_the_names_that_kapp_gives_them() {
         for command in ["deploy", "d", "dep"] {
             assert!(parsed(&format!("kapp {command} -a app -f -")).is_ok(), "{command}");
+        }
+        for command in
+            ["app-group deploy -g a -d b --delete-wait=false", "ag d -g a -d b -c", "appgroup delete -g a -c"]
+        {
+            assert!(parsed(&format!("kapp {command}")).is_ok(), "{command}");
         }
         for command in ["ac gc -a app --max=1", "app-changes ls -a app", "label -a app", "appchange l -a app"] {
             assert!(parsed(&format!("kapp {command}")).is_ok(), "{command}");

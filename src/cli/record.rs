@@ -14,6 +14,14 @@ pub struct RecordArgs {
     /// Earlier name of the app: if there is no app of the new name, and one of this, it is renamed first
     #[arg(long, value_name = "NAME", value_parser = app_name)]
     prev_app: Option<String>,
+    #[command(flatten)]
+    written: WrittenRecordArgs,
+}
+
+/// How an app's record is written.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "App")]
+pub struct WrittenRecordArgs {
     /// Labels of the app's record, KEY=VALUE; a value stays as it was first given
     #[arg(long, value_name = "LABELS", value_parser = label, value_delimiter = ',')]
     labels: Vec<(String, String)>,
@@ -29,8 +37,16 @@ impl RecordArgs {
     /// Resolves to options.
     #[must_use]
     pub fn resolve(self) -> RecordOptions {
+        RecordOptions { previous: self.prev_app, ..self.written.resolve() }
+    }
+}
+
+impl WrittenRecordArgs {
+    /// Resolves to options.
+    #[must_use]
+    pub fn resolve(self) -> RecordOptions {
         RecordOptions {
-            previous: self.prev_app,
+            previous: None,
             labels: self.labels,
             qualified: self.fq_configmap_names,
             file: self.app_metadata_file_output,

@@ -39,6 +39,8 @@ pub enum EndCause {
     NoNewName,
     /// The input has no object.
     Empty,
+    /// The directory of a group cannot be read.
+    NoDirectory(String),
     /// Objects of the input lack what every object has.
     Invalid(Vec<Problem>),
     /// Objects are where nothing may be written.

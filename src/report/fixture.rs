@@ -217,7 +217,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         (0, run_start("apply")),
         (0, warning.clone()),
         (0, warning),
-        (1, Event::Plan { counts, changes, others: Vec::new(), elapsed: Millis(400) }),
+        (1, Event::Plan { counts, changes, others: Vec::new(), is_known: false, elapsed: Millis(400) }),
         (1, Event::Preflight { outcome: Outcome::Passed, rules: vec![rule], elapsed: Millis(300) }),
         (2, change_start(&settings, Operation::Create)),
         (2, change_start(&tls, Operation::Update)),
@@ -284,7 +284,13 @@ pub(super) fn hostile() -> Vec<Event> {
             run: evil(),
             target: None,
         },
-        Event::Plan { counts: Counts::default(), changes: vec![change], others: Vec::new(), elapsed: Millis(1) },
+        Event::Plan {
+            counts: Counts::default(),
+            changes: vec![change],
+            others: Vec::new(),
+            is_known: false,
+            elapsed: Millis(1),
+        },
         Event::Finding {
             finding: Box::new(finding),
             excerpt: Some(Box::new(Excerpt {

@@ -1,6 +1,7 @@
 //! Shows a run in progress: on a terminal, in a log, or for a program.
 
 pub mod end_text;
+pub mod group_text;
 pub mod json;
 pub mod judged;
 pub mod live_area;

@@ -10,7 +10,7 @@ use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, look, planning, record};
-use crate::event::{Counts, RunOutcome};
+use crate::event::{Counts, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
@@ -55,13 +55,27 @@ impl Apply {
     /// # Errors
     /// Invalid input, no cluster, another run in progress, or no consent; nothing is written then.
     pub async fn run(&self, run: &mut Run, upto: StopAfter) -> Result<End, CommandError> {
+        self.run_agreed(run, upto, &mut None).await
+    }
+
+    /// The same where the user may have agreed to changes before, which are not asked about again. A run up to the
+    /// verdict leaves there what is to be agreed to.
+    ///
+    /// # Errors
+    /// As [`Apply::run`].
+    pub async fn run_agreed(
+        &self,
+        run: &mut Run,
+        upto: StopAfter,
+        agreed: &mut Option<Vec<PlannedLine>>,
+    ) -> Result<End, CommandError> {
         let given = details::told(run, &self.options, input::read(&self.input)).await?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
         run.warn_input(&given.input.warnings);
         let run = &*run;
         let mut done = None;
-        let mut rounds = Rounds::new(run, &setup, &self.write);
+        let mut rounds = Rounds::new(run, &setup, &self.write).with_agreed(agreed.take());
         for round in 1..=ROUNDS {
             rounds.begin().await?;
             let prepared = self.prepare(run, &setup, given.input.manifests.clone(), round == 1);
@@ -70,8 +84,8 @@ impl Apply {
                 continue;
             };
             let news = rounds.news(&plan);
-            if news.is_some() {
-                planning::show(run, &setup, &plan, self.as_text);
+            if news.is_some() || round == 1 {
+                planning::show(run, &setup, &plan, self.as_text, news.is_none());
             }
             allowed::check(&setup, &plan, &self.plan)?;
             let judging = judging::judge(run, &setup, &plan, &self.options.preflight);
@@ -85,6 +99,7 @@ impl Apply {
                 return Ok(End::refused(&judged.report).quoting(&plan));
             }
             if upto == StopAfter::Verdict {
+                *agreed = news;
                 return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
             }
             let question = (!self.is_confirmed).then_some("Apply these changes?");

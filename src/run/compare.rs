@@ -70,7 +70,7 @@ impl Compare {
             let (plan, warnings) =
                 planning::plan_apply(run, &setup, observed, given.input.manifests, &self.plan, true).await?;
             run.warn_input(&warnings);
-            planning::show(run, &setup, &plan, self.as_text);
+            planning::show(run, &setup, &plan, self.as_text, false);
             allowed::check(&setup, &plan, &self.plan)?;
             let report = match is_judged {
                 true => judging::judge(run, &setup, &plan, &self.options.preflight).await?.report,

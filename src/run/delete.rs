@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use super::apply::StopAfter;
 use super::error::CommandError;
 use super::options::{RunOptions, WriteOptions};
 use super::outcome::End;
@@ -12,7 +13,7 @@ use super::signals::until_stopped;
 use super::{input, judging, look, planning, unknown_app};
 use crate::apply::engine::Progress;
 use crate::apply::gone::until_gone;
-use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
+use crate::event::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
 use crate::plan::part::Selection;
@@ -56,13 +57,28 @@ impl Delete {
     /// # Errors
     /// Invalid Config, no cluster, another run in progress, or no consent; nothing is deleted then.
     pub async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
+        self.run_agreed(run, StopAfter::End, &mut None).await
+    }
+
+    /// The same up to this point, where the user may have agreed to changes before. A run up to the verdict leaves there
+    /// what is to be agreed to.
+    ///
+    /// # Errors
+    /// As [`Delete::run`].
+    pub async fn run_agreed(
+        &self,
+        run: &mut Run,
+        upto: StopAfter,
+        agreed: &mut Option<Vec<PlannedLine>>,
+    ) -> Result<End, CommandError> {
         let config = input::read_config_only(&self.config)?;
         let setup = set_up(run, &self.options, config, Sources::default()).await?;
         if !self.is_dry {
             setup.require_writable()?;
         }
         let run = &*run;
-        let mut rounds = Rounds::new(run, &setup, &self.write);
+        let mut rounds = Rounds::new(run, &setup, &self.write).with_agreed(agreed.clone());
+        let was_agreed = agreed.take().is_some();
         for _ in 0..ROUNDS {
             rounds.begin().await?;
             let work = async {
@@ -97,7 +113,8 @@ impl Delete {
                     }
                     _ => Vec::new(),
                 };
-                planning::show_with(run, &setup, &plan, false, &going);
+                let is_known = was_agreed && rounds.news(&plan).is_none();
+                planning::show_with(run, &setup, &plan, (false, is_known), &going);
                 if !plan.deletes_app {
                     let kept = counted(plan.retained.objects.len(), "object");
                     let message = format!("app {} stays, with {kept} outside of the filters", setup.app.name);
@@ -119,8 +136,14 @@ impl Delete {
             let Some(judged) = judged else {
                 return Ok(End::of_diff(plan.has_changes() || !going.is_empty(), self.diff_exit_status));
             };
+            if upto == StopAfter::Verdict {
+                *agreed = rounds.news(&plan);
+            }
             if judged.report.outcome.refuses() {
                 return Ok(End::refused(&judged.report));
+            }
+            if upto == StopAfter::Verdict {
+                return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
             }
             let question = if plan.deletes_app { "Delete the app and these objects?" } else { "Delete these objects?" };
             let news = rounds.news(&plan).filter(|_| plan.deletes_app || plan.has_changes());

@@ -72,7 +72,7 @@ pub fn record_state(observed: &Observed) -> RecordState {
 pub fn label_value(run: &Run, setup: &Setup, observed: &Observed) -> String {
     match &observed.record {
         Some(record) => record.label_value().to_owned(),
-        None if setup.cluster.capabilities().server => run.environment.new_app_label(),
+        None if setup.cluster.capabilities().server => run.label_of_new(&setup.app),
         // A directory must not differ from run to run, so there is no random part.
         None => setup.app.name.clone(),
     }

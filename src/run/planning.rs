@@ -66,7 +66,7 @@ pub async fn plan_apply(
             plans: Arc::clone(&setup.conversion_plans),
             backup: options.storage_backup.clone(),
         },
-        nonce: run.environment.new_app_label(),
+        nonce: run.nonce().to_owned(),
         now: run.environment.now(),
         tolerate_forbidden,
     };
@@ -98,13 +98,13 @@ fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
     unknown_kind(manifest, kinds).is_some() && kinds.broken_group(&manifest.object.group).is_some()
 }
 
-/// Shows a plan.
-pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool) {
-    show_with(run, setup, plan, as_text, &[]);
+/// Shows a plan. `is_known`: whether the user has seen the same before.
+pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool, is_known: bool) {
+    show_with(run, setup, plan, (as_text, is_known), &[]);
 }
 
 /// The same; `going` are objects that are deleted along with those of the plan.
-pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, as_text: bool, going: &[Arc<Value>]) {
+pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bool, bool), going: &[Arc<Value>]) {
     for warning in &plan.warnings {
         run.events.send(Event::Warning {
             code: warning.code.to_owned(),
@@ -117,5 +117,5 @@ pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, as_text: bool, going: &[
     let (counts, mut changes) = plan::planned_lines(plan, &view);
     let mut others = setup.details.map(|wanted| details::add(setup, plan, wanted, &mut changes)).unwrap_or_default();
     others.extend(going.iter().map(details::going));
-    run.events.send(Event::Plan { counts, changes, others, elapsed: run.elapsed().into() });
+    run.events.send(Event::Plan { counts, changes, others, is_known, elapsed: run.elapsed().into() });
 }

@@ -44,6 +44,12 @@ impl<'a> Rounds<'a> {
         Self { run, setup, write, local_lock: None, agreed: None }
     }
 
+    /// The same where the user has agreed to changes before.
+    #[must_use]
+    pub fn with_agreed(self, agreed: Option<Vec<PlannedLine>>) -> Self {
+        Self { agreed, ..self }
+    }
+
     /// Starts a round.
     ///
     /// # Errors

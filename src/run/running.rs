@@ -1,7 +1,8 @@
 //! One run of a command: its events, its clock, its signals, its end. Every run ends with `run.end`.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -9,6 +10,7 @@ use tokio::sync::watch;
 use super::error::CommandError;
 use super::outcome::End;
 use super::signals::{self, until_stopped};
+use crate::app::record::AppName;
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::environment::Environment;
 use crate::event::{DiagnosticCode, EndCause, Event, Events};
@@ -87,7 +89,10 @@ pub struct Run {
     started: Instant,
     /// Time spent waiting for the user, which does not count as the run's.
     asked: Mutex<Duration>,
-    cluster: Option<Arc<dyn Cluster>>,
+    clusters: Vec<Arc<dyn Cluster>>,
+    /// Labels given to apps that did not exist: an app that is planned again keeps its own.
+    labels: Mutex<BTreeMap<(String, String), String>>,
+    nonce: OnceLock<String>,
 }
 
 impl Run {
@@ -103,7 +108,9 @@ impl Run {
             terminal,
             started: Instant::now(),
             asked: Mutex::default(),
-            cluster: None,
+            clusters: Vec::new(),
+            labels: Mutex::default(),
+            nonce: OnceLock::new(),
         }
     }
 
@@ -135,9 +142,21 @@ impl Run {
         sender
     }
 
-    /// Sets the cluster whose requests are counted at the end.
+    /// Adds a connection whose requests are counted at the end.
     pub fn uses(&mut self, cluster: &Arc<dyn Cluster>) {
-        self.cluster = Some(Arc::clone(cluster));
+        self.clusters.push(Arc::clone(cluster));
+    }
+
+    /// Value of the label of an app that does not exist yet; the same however often it is planned.
+    pub fn label_of_new(&self, app: &AppName) -> String {
+        let key = (app.namespace.clone(), app.name.clone());
+        let mut labels = self.labels.lock().unwrap_or_else(PoisonError::into_inner);
+        labels.entry(key).or_insert_with(|| self.environment.new_app_label()).clone()
+    }
+
+    /// Value of what an annotation asks to be new in every run.
+    pub fn nonce(&self) -> &str {
+        self.nonce.get_or_init(|| self.environment.new_app_label())
     }
 
     /// Shows warnings about the input.
@@ -210,7 +229,7 @@ impl Run {
     pub fn finish(self, end: End) -> ExitCode {
         let code = end.code;
         let wrote = end.done.writes() > 0;
-        let requests = self.cluster.as_ref().map(|cluster| cluster.request_count()).unwrap_or_default();
+        let requests = self.clusters.iter().map(|cluster| cluster.request_count()).sum();
         let elapsed = self.elapsed();
         self.events.send(end.event(requests, elapsed));
         let Err(failed) = self.terminal.finish() else { return code };

@@ -70,7 +70,11 @@ fn flag_fate(kapp: &Pushback, command: &str, flag: &str, kind: &str) -> Fate {
     // The note is told before the input is read, and there is none.
     let needed: &[&str] = match command {
         "deploy" => &["--app=x", "--file=none.yaml"],
-        "delete" | "inspect" => &["--app=x"],
+        "delete" | "inspect" | "label" | "logs" | "rename" | "app-change list" | "app-change garbage-collect" => {
+            &["--app=x"]
+        }
+        "app-group deploy" => &["--group=x", "--directory=/nonexistent"],
+        "app-group delete" => &["--group=x"],
         _ => &[],
     };
     let told = kapp.run(&[&words[..], needed].concat());

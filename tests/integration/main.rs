@@ -3,6 +3,7 @@
 
 mod aggregated;
 mod annotations;
+mod app_groups;
 mod app_history;
 mod architecture;
 mod bad_input;
@@ -90,6 +91,7 @@ fn all_tests() -> Vec<TestCase> {
     [
         aggregated::tests(),
         annotations::tests(),
+        app_groups::tests(),
         app_history::tests(),
         architecture::tests(),
         bad_input::tests(),

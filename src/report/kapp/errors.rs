@@ -61,6 +61,9 @@ pub fn text(end: &End<'_>) -> String {
                                   cluster. Refusing to continue unless --dangerous-allow-empty-list-of-resources is \
                                   specified."
             .to_owned(),
+        Some(EndCause::NoDirectory(path)) => {
+            format!("Reading directory '{path}': open {path}: no such file or directory")
+        }
         Some(EndCause::Invalid(problems)) => invalid(problems),
         Some(EndCause::OutOfBounds(objects)) => out_of_bounds(objects),
         Some(EndCause::UnknownKind(version, kind)) => format!(

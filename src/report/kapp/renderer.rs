@@ -21,6 +21,7 @@ pub struct KappRenderer {
     command: String,
     app: String,
     namespace: String,
+    is_target_told: bool,
     /// Changes of the plan, with what is only waited for.
     total: usize,
     done: usize,
@@ -57,6 +58,7 @@ impl KappRenderer {
             command: String::new(),
             app: String::new(),
             namespace: String::new(),
+            is_target_told: false,
             total: 0,
             done: 0,
             starting: Vec::new(),
@@ -159,6 +161,14 @@ impl KappRenderer {
         self.timed(now, &format!(" ^ Retryable error: {}", words::ABSENT));
     }
 
+    /// Tells that everything is done, where there was something to do.
+    fn complete(&mut self, exit_code: u8, now: Moment) {
+        if (self.total > 0 || self.is_partial) && exit_code == 0 && self.command != "diff" {
+            self.header(now, "applying complete");
+            self.header(now, "waiting complete");
+        }
+    }
+
     fn completed(&mut self, object: &ObjectRef, operation: Operation, now: Moment) {
         if operation == Operation::Noop && !self.all_kept.contains(object) {
             return;
@@ -184,9 +194,24 @@ impl Renderer for KappRenderer {
                 self.command.clone_from(command);
                 self.app.clone_from(app);
                 self.namespace.clone_from(namespace);
-                if let Some(target) = target {
+                // Told once, however many apps the run is about.
+                if let Some(target) = target.as_ref().filter(|_| !self.is_target_told) {
                     reports::target(&mut self.ui, target);
+                    self.is_target_told = true;
                 }
+            }
+            Event::AppStart { app, namespace, directory } => {
+                let line = match directory {
+                    Some(path) => format!("--- deploying app '{app}' (namespace: {namespace}) from {path}"),
+                    None => format!("--- deleting app '{app}' (namespace: {namespace})"),
+                };
+                self.ui.line(&line);
+            }
+            Event::AppEnd { exit_code, .. } => {
+                self.tell_waits(now);
+                self.complete(*exit_code, now);
+                self.total = 0;
+                self.is_partial = false;
             }
             Event::Plan { changes, others, .. } => self.plan(changes, others, now),
             Event::ChangeStart { object, operation } => {
@@ -278,10 +303,7 @@ impl Renderer for KappRenderer {
                 {
                     text = format!("Failed to find header: {column}");
                 }
-                if (self.total > 0 || self.is_partial) && *exit_code == 0 && !is_diff {
-                    self.header(now, "applying complete");
-                    self.header(now, "waiting complete");
-                }
+                self.complete(*exit_code, now);
                 if text.is_empty() {
                     self.ui.line("Succeeded");
                 } else {

@@ -29,11 +29,13 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
         text += &labelled("error", Role::Bad, error, theme);
     }
     text += &unfinished_text(unfinished, options);
-    let writes = matches!(progress.command.as_str(), "apply" | "delete");
-    if let Some(summary) = summary(progress, *outcome, *exit_code, done, unfinished, *elapsed) {
+    let (command, name) = subject(progress);
+    let writes = matches!(command, "apply" | "delete");
+    if let Some(summary) =
+        summary(command, (&name, &progress.cluster), (*outcome, *exit_code), done, unfinished, *elapsed)
+    {
         let role = if *exit_code == 0 { Role::Good } else { Role::Bad };
-        let (verdict, rest) = summary.split_at(summary.find([' ', ':', '.']).unwrap_or(summary.len()));
-        let _ = writeln!(text, "{}{rest}", theme.paint(role, verdict));
+        text += &painted(&summary, role, theme);
     }
     if writes {
         text += &figures(progress, *requests, options);
@@ -41,11 +43,33 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
     text + &hints_text(hints, theme)
 }
 
+/// The last line about an app of a group; empty for other events, and for an app that the run ends with.
+#[must_use]
+pub fn app_end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> String {
+    let Event::AppEnd { app, outcome, exit_code, done, elapsed, .. } = event else { return String::new() };
+    let is_done = [ExitCode::Success, ExitCode::NoChanges, ExitCode::Changes].map(ExitCode::code).contains(exit_code);
+    let told = summary(&progress.command, (app, &progress.cluster), (*outcome, *exit_code), done, &[], *elapsed);
+    told.filter(|_| is_done).map_or_else(String::new, |summary| painted(&summary, Role::Good, options.theme))
+}
+
+fn painted(summary: &str, role: Role, theme: Theme) -> String {
+    let (verdict, rest) = summary.split_at(summary.find([' ', ':', '.']).unwrap_or(summary.len()));
+    format!("{}{rest}\n", theme.paint(role, verdict))
+}
+
+/// The command, and what it is about: the app, or the group.
+fn subject(progress: &Progress) -> (&str, String) {
+    match &progress.group {
+        Some((command, group)) => (command, format!("group {group}")),
+        None => (&progress.command, progress.app.clone()),
+    }
+}
+
 /// The summary sentence; `None` if only the plan was requested and everything went well.
 fn summary(
-    progress: &Progress,
-    outcome: RunOutcome,
-    exit_code: u8,
+    command: &str,
+    (name, cluster): (&str, &str),
+    (outcome, exit_code): (RunOutcome, u8),
     done: &Counts,
     unfinished: &[UnfinishedLine],
     elapsed: Millis,
@@ -53,9 +77,8 @@ fn summary(
     let is = |code: ExitCode| exit_code == code.code();
     let elapsed = took(elapsed);
     let done_words = counts_done(done);
-    let app = terminal_safe(&progress.app);
-    let cluster = terminal_safe(&progress.cluster);
-    let verb = match progress.command.as_str() {
+    let (app, cluster) = (terminal_safe(name), terminal_safe(cluster));
+    let verb = match command {
         "apply" => Some(format!("Applied {app} to {cluster}")),
         "delete" if outcome == RunOutcome::Unchanged => return Some("Nothing was deleted.".to_owned()),
         "delete" if done.deleting > 0 => Some(format!("Requested the deletion of {app} from {cluster}")),

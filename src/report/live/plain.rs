@@ -4,9 +4,11 @@
 use std::io;
 use std::time::Duration;
 
+use pushback_preflight::judge::Outcome;
 use pushback_preflight::{ObjectRef, Operation};
 
-use super::end_text::end_text;
+use super::end_text::{app_end_text, end_text};
+use super::group_text::group_text;
 use super::judged::Held;
 use super::options::RenderOptions;
 use super::plan_text::plan_text;
@@ -125,10 +127,15 @@ impl Renderer for PlainRenderer {
                 );
                 self.line(now, &["start", &terminal_safe(command), &words]);
             }
-            Event::Plan { counts, changes, elapsed, .. } => {
+            Event::Group { command, group, namespace, apps } => {
+                self.output.data(&group_text(command, (group, namespace), apps, &self.options));
+            }
+            Event::AppEnd { .. } => self.output.progress(&app_end_text(event, &self.progress, &self.options)),
+            Event::Plan { counts, changes, elapsed, is_known: false, .. } => {
                 self.output.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
-            Event::Finding { .. } | Event::Completed { .. } => {}
+            Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => {}
+            Event::Plan { .. } | Event::AppStart { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 let Look { theme, width, .. } = self.options.look();
                 self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));

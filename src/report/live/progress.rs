@@ -23,12 +23,16 @@ pub struct Progress {
     pub command: String,
     /// App name.
     pub app: String,
+    /// The command and the name of the group that the app belongs to, where the run is about one.
+    pub group: Option<(String, String)>,
     /// The cluster, as people know it.
     pub cluster: String,
     /// Number of changes that the plan writes.
     pub total: usize,
     /// Number of changes attempted so far.
     pub tried: usize,
+    /// Whether the plan was shown and agreed to before.
+    pub is_known: bool,
     /// Current action before the plan or verdict is known; empty afterwards.
     pub planning: String,
     /// Number of distinct warnings so far.
@@ -102,7 +106,12 @@ impl Progress {
                 self.app.clone_from(app);
                 self.cluster.clone_from(cluster);
             }
-            Event::Plan { counts, changes, .. } => {
+            Event::Group { command, group, .. } => {
+                self.planning.clear();
+                self.group = Some((command.clone(), group.clone()));
+            }
+            Event::Plan { counts, changes, is_known, .. } => {
+                self.is_known = *is_known;
                 self.planning.clear();
                 // A run that plans again starts over.
                 self.total = counts.writes();
@@ -154,6 +163,8 @@ impl Progress {
             | Event::Retry { .. }
             | Event::Diagnostic { .. }
             | Event::Completed { .. }
+            | Event::AppStart { .. }
+            | Event::AppEnd { .. }
             | Event::RunEnd { .. } => {}
         }
         true
@@ -241,7 +252,10 @@ mod tests {
         progress.note(&change_done(&web, Operation::Update, ChangeOutcome::Failed, "conflict"), at(0));
         progress.note(&wait_progress(&web, "0/1 ready", &[], 0), at(0));
         let counts = Counts { update: 3, noop: 4, ..Counts::default() };
-        progress.note(&Event::Plan { counts, changes: Vec::new(), others: Vec::new(), elapsed: Millis(1) }, at(1));
+        progress.note(
+            &Event::Plan { counts, changes: Vec::new(), others: Vec::new(), is_known: false, elapsed: Millis(1) },
+            at(1),
+        );
         assert_eq!((progress.tried, progress.finished(), progress.total, progress.rows().len()), (0, 0, 3, 0));
     }
 

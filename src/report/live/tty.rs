@@ -5,8 +5,10 @@ use std::io;
 use std::time::Duration;
 
 use pushback_preflight::ObjectRef;
+use pushback_preflight::judge::Outcome;
 
-use super::end_text::{end_text, reasons_text};
+use super::end_text::{app_end_text, end_text, reasons_text};
+use super::group_text::group_text;
 use super::judged::Held;
 use super::live_area::{LiveArea, LiveRow, Picture};
 use super::options::RenderOptions;
@@ -257,11 +259,23 @@ impl TtyRenderer {
                 let line = format!("{}\n\n", theme.paint(Role::Strong, &self.progress.doing()));
                 self.stay(&line);
             }
-            Event::Plan { counts, changes, elapsed, .. } => {
+            Event::Group { command, group, namespace, apps } => {
                 self.stand_still();
-                self.data(&plan_text(changes, counts, *elapsed, &self.options));
+                self.data(&group_text(command, (group, namespace), apps, &self.options));
             }
-            Event::Finding { .. } | Event::Completed { .. } => {}
+            Event::AppEnd { .. } => {
+                self.stand_still();
+                let end = hang(&app_end_text(event, &self.progress, &self.options), self.size().1);
+                self.output.progress(&format!("{end}\n"));
+            }
+            Event::Plan { counts, changes, elapsed, is_known, .. } => {
+                self.stand_still();
+                if !is_known {
+                    self.data(&plan_text(changes, counts, *elapsed, &self.options));
+                }
+            }
+            Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => self.stand_still(),
+            Event::AppStart { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();
                 let Look { theme, width, .. } = self.options.look();
