@@ -298,6 +298,13 @@ pub enum Event {
         /// Time since the object was written.
         elapsed: Millis,
     },
+    /// A Pod of the app has written a line, or its log begins, ends or cannot be read.
+    #[serde(rename = "log")]
+    Log {
+        /// What is told.
+        #[serde(flatten)]
+        log: LogEvent,
+    },
     /// A request is sent again.
     #[serde(rename = "retry")]
     Retry {
@@ -364,7 +371,11 @@ impl Event {
     /// Whether the event is part of the JSON form.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        !matches!(self, Self::Completed { .. } | Self::AppStart { .. })
+        match self {
+            Self::Completed { .. } | Self::AppStart { .. } => false,
+            Self::Log { log } => log.is_public(),
+            _ => true,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod carried;
 mod compare;
 mod compared;
 pub mod conflicts;
+pub mod deploy_logs;
 pub mod desired;
 pub mod diff;
 pub mod digest;

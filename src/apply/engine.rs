@@ -1,6 +1,7 @@
 //! The scheduler: writes each object once its dependencies are done, watches it until it is ready, and stops in order
 //! on a failure, a timeout or a signal.
 
+mod deploy_logs;
 mod failure_logs;
 mod observers;
 mod operators;
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+pub use self::deploy_logs::LogsOf;
 pub use self::progress::Progress;
 use self::progress::{Explanation, PendingUpdates, Waiting, Writing};
 use self::view::View;
@@ -61,6 +63,8 @@ pub struct Options {
     pub wait_resource_timeout: Duration,
     /// How long an object's Pods may fail recoverably without progress; zero: until the wait ends.
     pub wait_failure_timeout: Duration,
+    /// Whose logs are told.
+    pub logs: LogsOf,
     /// How many lines are told of the log of each container that fails; 0: none.
     pub failure_log_lines: usize,
     /// A failed write stops everything not yet started.
@@ -222,6 +226,12 @@ impl<'a> Engine<'a> {
 
     /// Runs until every object is done, failed or stopped.
     pub async fn run(mut self, mut stop: watch::Receiver<Stop>) -> Outcome {
+        if *stop.borrow() == Stop::No {
+            tokio::select! {
+                () = self.begin_logs() => {}
+                _ = stop.changed() => stop.mark_changed(),
+            }
+        }
         let started = Instant::now();
         let deadline = started + self.options.wait_timeout;
         let mut stop_deadline: Option<Instant> = None;

@@ -91,17 +91,21 @@ pub(super) async fn read(
     }
 }
 
+/// Is told what is read by several readers at once, and says whether to go on.
+pub(super) type Share = Arc<dyn Fn(LogEvent) -> ControlFlow<()> + Send + Sync>;
+
 /// Logs that are followed at once; dropping this ends it.
-pub(super) struct Tails<T> {
+pub(super) struct Tails {
     cluster: Arc<dyn Cluster>,
-    tell: T,
+    tell: Share,
     tasks: JoinSet<()>,
+    awaited: BTreeSet<LogSource>,
     started: BTreeSet<LogSource>,
 }
 
-impl<T: FnMut(LogEvent) -> ControlFlow<()> + Clone + Send + 'static> Tails<T> {
-    pub(super) fn new(cluster: Arc<dyn Cluster>, tell: T) -> Self {
-        Self { cluster, tell, tasks: JoinSet::new(), started: BTreeSet::new() }
+impl Tails {
+    pub(super) fn new(cluster: Arc<dyn Cluster>, tell: Share) -> Self {
+        Self { cluster, tell, tasks: JoinSet::new(), awaited: BTreeSet::new(), started: BTreeSet::new() }
     }
 
     /// Follows the wanted containers of a Pod that have begun and are not followed yet.
@@ -111,11 +115,15 @@ impl<T: FnMut(LogEvent) -> ControlFlow<()> + Clone + Send + 'static> Tails<T> {
             .map(|status| status.text("/name"))
             .collect();
         for source in wanted.sources(pod) {
-            if begun.contains(source.container.as_str()) && self.started.insert(source.clone()) {
-                let (cluster, mut tell) = (Arc::clone(&self.cluster), self.tell.clone());
+            if !begun.contains(source.container.as_str()) {
+                if source.restarts == 0 && self.awaited.insert(source.clone()) {
+                    let _ = (self.tell)(LogEvent { source, part: LogPart::Awaited });
+                }
+            } else if self.started.insert(source.clone()) {
+                let (cluster, tell) = (Arc::clone(&self.cluster), Arc::clone(&self.tell));
                 let query = LogQuery { follow: true, lines: wanted.lines, ..LogQuery::default() };
                 self.tasks.spawn(async move {
-                    let _ = read(&*cluster, source, &query, &mut tell).await;
+                    let _ = read(&*cluster, source, &query, &mut |event| tell(event)).await;
                 });
             }
         }
@@ -134,10 +142,11 @@ pub async fn follow(
     tell: &mut Tell<'_>,
 ) -> Result<(), ClusterError> {
     let (sender, mut lines) = unbounded_channel();
-    let mut tails = Tails::new(Arc::clone(cluster), move |event| match sender.send(event) {
+    let share: Share = Arc::new(move |event| match sender.send(event) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     });
+    let mut tails = Tails::new(Arc::clone(cluster), share);
     let (sender, mut seen) = unbounded_channel();
     let mut watches = Watches::new(Arc::clone(cluster), selector.to_owned(), sender);
     namespaces.iter().for_each(|namespace| watches.ensure(&core_kinds::pod(), namespace));

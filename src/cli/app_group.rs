@@ -9,7 +9,7 @@ use super::filters::ChangeFilterArgs;
 use super::record::WrittenRecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
-use super::writing::WriteArgs;
+use super::writing::{PodLogArgs, WriteArgs};
 use crate::exit::ExitCode;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;
@@ -84,6 +84,8 @@ struct DeployArgs {
     rules: RuleArgs,
     #[command(flatten)]
     write: WriteArgs,
+    #[command(flatten)]
+    logs: PodLogArgs,
     #[command(flatten)]
     deletion: DeletionArgs,
 }
@@ -172,14 +174,15 @@ pub async fn run(global: &GlobalArgs, arguments: AppGroupArgs) -> ExitCode {
 }
 
 async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
-    let DeployArgs { group, directory, record, reading, plan, diff, diff_run, rules, write, deletion } = arguments;
+    let DeployArgs { group, directory, record, reading, plan, diff, diff_run, rules, write, logs, deletion } =
+        arguments;
     let started = screen::start(global, diff.style(), false, HeldDocument::default());
     screen::complete(global, started, async |run| {
         let is_judged = rules.preflight.is_some();
         let dry = diff_run.then_some(Dry { is_judged, exit_status: diff.diff_exit_status });
         let (config, strict) = (reading.config.clone(), plan.strict);
         let (input, plan) = reading.resolve(Vec::new(), plan)?;
-        let write = write.resolve();
+        let write = logs.resolve(write.resolve());
         let mut record = record.resolve();
         record.labels.push((GROUP_LABEL.to_owned(), group.group.clone()));
         let (name, namespace) = (group.group, group.namespace.resolve());

@@ -7,7 +7,7 @@ use super::diff::DiffCommandArgs;
 use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
-use super::writing::WriteArgs;
+use super::writing::{PodLogArgs, WriteArgs};
 use crate::exit::ExitCode;
 use crate::run::apply::{Apply, StopAfter};
 use crate::run::options::{AppOptions, Command, RunOptions};
@@ -40,11 +40,13 @@ pub struct ApplyArgs {
     preflight: PreflightArgs,
     #[command(flatten)]
     write: WriteArgs,
+    #[command(flatten)]
+    logs: PodLogArgs,
 }
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
-    let ApplyArgs { app, record, input, plan, diff, diff_run, preflight, write } = arguments;
+    let ApplyArgs { app, record, input, plan, diff, diff_run, preflight, write, logs } = arguments;
     if diff_run {
         return super::diff::run(global, DiffCommandArgs { app: app.into(), record, input, plan, diff, preflight })
             .await;
@@ -62,7 +64,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
-        let (as_text, write) = (diff.diff_changes, write.resolve());
+        let (as_text, write) = (diff.diff_changes, logs.resolve(write.resolve()));
         Apply { options, input, plan, as_text, write, is_confirmed: false }.run(run, StopAfter::End).await
     })
     .await

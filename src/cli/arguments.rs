@@ -514,7 +514,7 @@ pub(crate) fn app_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::writing::WriteArgs;
+    use crate::cli::writing::{PodLogArgs, WriteArgs};
     use crate::run::options::WriteOptions;
 
     #[test]
@@ -541,11 +541,13 @@ mod tests {
             plan: PlanArgs,
             #[command(flatten)]
             write: WriteArgs,
+            #[command(flatten)]
+            logs: PodLogArgs,
         }
-        let Alone { input, plan, write } = clap::Parser::try_parse_from(["apply"]).expect("no flag is needed");
+        let Alone { input, plan, write, logs } = clap::Parser::try_parse_from(["apply"]).expect("no flag is needed");
         let (_, plan) = input.resolve(plan).expect("no filter");
         assert_eq!(format!("{plan:?}"), format!("{:?}", PlanOptions::default()));
-        assert_eq!(format!("{:?}", write.resolve()), format!("{:?}", WriteOptions::default()));
+        assert_eq!(format!("{:?}", logs.resolve(write.resolve())), format!("{:?}", WriteOptions::default()));
     }
 
     #[test]

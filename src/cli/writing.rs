@@ -28,9 +28,6 @@ pub struct WriteArgs {
     /// nothing of their object moves, until it counts as failed; 0s: as long as waiting takes
     #[arg(long, value_parser = duration, default_value = "5m", value_name = "DURATION")]
     pub wait_failure_timeout: Duration,
-    /// How many lines to show of the log of each container that fails or does not become ready; 0: none
-    #[arg(long, default_value_t = engine::FAILURE_LOG_LINES, value_name = "LINES", hide_short_help = true)]
-    pub failure_log_lines: usize,
     /// How long to try one write that may yet succeed
     #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION", hide_short_help = true)]
     pub apply_timeout: Duration,
@@ -68,7 +65,8 @@ impl WriteArgs {
                 wait_timeout: self.wait_timeout,
                 wait_resource_timeout: self.wait_resource_timeout,
                 wait_failure_timeout: self.wait_failure_timeout,
-                failure_log_lines: self.failure_log_lines,
+                logs: engine::LogsOf::Nobody,
+                failure_log_lines: 0,
                 exit_early_on_apply_error: self.exit_early_on_apply_error,
                 exit_early_on_wait_error: self.exit_early_on_wait_error,
             },
@@ -76,6 +74,36 @@ impl WriteArgs {
             history: self.app_changes_max_to_keep,
             exit_status: self.apply_exit_status,
         }
+    }
+}
+
+/// What is shown of the logs of Pods.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Apply and wait")]
+pub struct PodLogArgs {
+    /// Show what Pods with the annotation kapp.k14s.io/deploy-logs write while the app is applied
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide_short_help = true)]
+    logs: bool,
+    /// Show what all Pods of the app write while it is applied
+    #[arg(long)]
+    logs_all: bool,
+    /// How many lines to show of the log of each container that fails or does not become ready; 0: none
+    #[arg(long, default_value_t = engine::FAILURE_LOG_LINES, value_name = "LINES", hide_short_help = true)]
+    failure_log_lines: usize,
+}
+
+impl PodLogArgs {
+    /// Adds to the options of the run.
+    #[must_use]
+    pub fn resolve(self, mut write: WriteOptions) -> WriteOptions {
+        write.engine.logs = match (self.logs_all, self.logs) {
+            (true, _) => engine::LogsOf::All,
+            (false, true) => engine::LogsOf::Annotated,
+            (false, false) => engine::LogsOf::Nobody,
+        };
+        write.engine.failure_log_lines = self.failure_log_lines;
+        write
     }
 }
 

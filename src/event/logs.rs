@@ -28,6 +28,8 @@ pub struct LogEvent {
 /// What can be told of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPart {
+    /// Its container has not begun yet.
+    Awaited,
     /// Its lines follow.
     Begun,
     /// One line. Values of the app's Secrets are masked.
@@ -66,7 +68,7 @@ impl Serialize for LogEvent {
         match &self.part {
             LogPart::Line(line) => map.serialize_entry("line", line)?,
             LogPart::Missing(reason) => map.serialize_entry("missing", reason)?,
-            LogPart::Begun | LogPart::Ended => {}
+            LogPart::Awaited | LogPart::Begun | LogPart::Ended => {}
         }
         map.end()
     }

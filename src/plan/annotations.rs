@@ -10,6 +10,7 @@ use pushback_preflight::{ObjectKey, Operation, PathSegment, Positions};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::deploy_logs;
 use crate::manifest::{InputError, InputWarning};
 
 pub(crate) const PREFIX: &str = "kapp.k14s.io/";
@@ -25,12 +26,9 @@ pub(crate) const WRITTEN: [&str; 7] = [
     "is-configmap-migrated",
 ];
 
-/// Supported by kapp, and without effect here: logs of Pods are not shown while they are waited for.
-pub(crate) const WITHOUT_EFFECT: [&str; 2] = ["deploy-logs", "deploy-logs-container-names"];
-
 /// The accepted annotations, and the accepted values of each; an empty list accepts any. Those in
 /// `SUFFIXED` also accept a suffix.
-pub const ACCEPTED: [(&str, &[&str]); 23] = [
+pub const ACCEPTED: [(&str, &[&str]); 25] = [
     ("create-strategy", &["", "fallback-on-update", "fallback-on-update-or-noop"]),
     ("update-strategy", &["", "fallback-on-replace", "always-replace", "skip"]),
     ("delete-strategy", &["", "orphan"]),
@@ -53,6 +51,8 @@ pub const ACCEPTED: [(&str, &[&str]); 23] = [
     ("versioned-explicit-ref", &[]),
     ("renew-duration", &[]),
     ("disable-original", &[]),
+    ("deploy-logs", &deploy_logs::WHOSE),
+    ("deploy-logs-container-names", &[]),
     // No effect: it disables something that does not exist here.
     ("disable-default-secretgen-rebase-rules", &[]),
 ];
@@ -185,7 +185,7 @@ impl ExplicitReference {
 /// Every annotation that has an invalid value.
 pub fn read(object: &Value, positions: &Positions) -> Result<Strategies, Vec<InputError>> {
     let mut strategies = Strategies::default();
-    let mut errors = Vec::new();
+    let mut errors = deploy_logs::check_templates(object, positions);
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
         let Some(name) = key.strip_prefix(PREFIX) else { continue };
@@ -270,13 +270,9 @@ pub fn without_effect(object: &Value, positions: &Positions) -> Vec<InputWarning
         WRITTEN.contains(&name) || ACCEPTED.iter().any(|(known, _)| *known == name || takes_suffix(known, name))
     };
     let warning = |(key, name): (&String, &str)| {
-        let why = if WITHOUT_EFFECT.contains(&name) {
-            "logs of Pods are not shown during a deploy".to_owned()
-        } else {
-            let known = nearest(name, ACCEPTED.iter().map(|(known, _)| *known));
-            let meant = known.map(|known| format!("; did you mean {PREFIX}{known}?")).unwrap_or_default();
-            format!("kapp has no such annotation{meant}")
-        };
+        let known = nearest(name, ACCEPTED.iter().map(|(known, _)| *known));
+        let meant = known.map(|known| format!("; did you mean {PREFIX}{known}?")).unwrap_or_default();
+        let why = format!("kapp has no such annotation{meant}");
         let path: [PathSegment; 3] = ["metadata".into(), "annotations".into(), key.as_str().into()];
         InputWarning {
             code: "annotation",
@@ -336,7 +332,6 @@ mod tests {
              kapp.k14s.io/change-group?"
         );
         assert!(told("kapp.k14s.io/zzz").ends_with("kapp has no such annotation"));
-        assert!(told("kapp.k14s.io/deploy-logs").contains("logs of Pods"));
         assert_eq!(told("kapp.k14s.io/change-rule.db") + &told("kapp.k14s.io/original") + &told("example.com/a"), "");
         assert_eq!(
             error("kapp.k14s.io/update-strategy", "replace"),

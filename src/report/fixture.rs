@@ -12,8 +12,8 @@ use serde_json::json;
 
 use crate::check::report::CheckReport;
 use crate::event::{
-    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, Millis, PlannedLine, RuleLine,
-    RunOutcome, Unfinished, UnfinishedLine, WaitOutcome,
+    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, LogEvent, LogPart, LogSource,
+    Millis, PlannedLine, RuleLine, RunOutcome, Unfinished, UnfinishedLine, WaitOutcome,
 };
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
@@ -274,6 +274,7 @@ pub(super) fn hostile() -> Vec<Event> {
         }],
         elapsed: None,
     };
+    let source = LogSource { pod: evil(), namespace: evil(), container: evil(), restarts: 0 };
     let mut events = vec![
         Event::RunStart {
             command: "apply".to_owned(),
@@ -305,6 +306,7 @@ pub(super) fn hostile() -> Vec<Event> {
         Event::Retry { request: evil(), reason: evil(), attempt: 9, delay: Millis(9_000) },
         Event::Warning { code: evil(), message: evil(), object: Some(web.clone()), position: Some(position) },
         Event::Diagnostic { code: DiagnosticCode::Experiment, message: evil() },
+        Event::Log { log: LogEvent { source, part: LogPart::Line(evil()) } },
         change_start(&web, Operation::Update),
         change_done(&web, Operation::Update, ChangeOutcome::Failed, &evil()),
         change_done(&web, Operation::Update, ChangeOutcome::Requested, &evil()),

@@ -72,6 +72,7 @@ pub fn tagged(event: &LogEvent) -> String {
     let LogSource { pod, container, .. } = &event.source;
     let tag = terminal_safe(&format!("{pod} > {container}")).into_owned();
     match &event.part {
+        LogPart::Awaited => format!("# waiting for '{tag}' logs to become available..."),
         LogPart::Begun => format!("# starting tailing '{tag}' logs"),
         LogPart::Line(line) => format!("{tag} | {}", terminal_safe(line)),
         LogPart::Missing(reason) => format!("# no logs of '{tag}': {}", terminal_safe(reason)),

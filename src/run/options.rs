@@ -225,6 +225,7 @@ impl Default for WriteOptions {
                 wait_timeout: quarter,
                 wait_resource_timeout: Duration::ZERO,
                 wait_failure_timeout: Duration::from_secs(5 * 60),
+                logs: engine::LogsOf::default(),
                 failure_log_lines: engine::FAILURE_LOG_LINES,
                 exit_early_on_apply_error: true,
                 exit_early_on_wait_error: true,

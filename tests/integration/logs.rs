@@ -19,6 +19,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_log_is_followed_to_its_end_and_a_new_pod_too,
         ApiServer: what_a_failing_container_wrote_last_stands_with_its_failure,
         ApiServer: without_the_right_to_read_logs_the_failure_says_so_and_stays_the_same,
+        ApiServer: logs_of_pods_that_ask_for_it_are_told_while_the_app_is_applied,
+        ApiServer: kapp_tells_logs_between_its_lines,
+        Nothing: a_wrong_annotation_about_logs_is_an_error_with_its_place,
         Nothing: a_folder_has_no_logs,
     ]
 }
@@ -219,4 +222,103 @@ fn without_the_right_to_read_logs_the_failure_says_so_and_stays_the_same() {
         unfinished.as_array().into_iter().flatten().filter_map(|line| line.get("containers")).collect();
     assert_eq!(logs.len(), 1, "{unfinished}");
     assert_eq!(logs[0][0]["missing"], "it may not be read (that takes `get` on `pods/log`)");
+}
+
+/// A Pod with annotations of kapp about its logs.
+fn telling_pod(name: &str, node: &str, containers: &[&str], annotations: &Value) -> String {
+    let containers: Vec<Value> = containers.iter().map(|name| json!({"name": name, "image": "app:1"})).collect();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations},
+        "spec": {"nodeName": node, "containers": containers}});
+    format!("---\n{pod}\n")
+}
+
+/// The kubelet says that these containers of a Pod run, and whether they are ready.
+fn report(app: &TestApp, pod: &str, containers: &[&str], is_ready: bool) {
+    let path = format!("/api/v1/namespaces/{}/pods/{pod}", app.namespace);
+    let of = |name: &&str| {
+        json!({"name": name, "image": "app:1", "imageID": "", "ready": is_ready,
+        "restartCount": 0, "state": {"running": {"startedAt": "2024-01-01T00:00:00Z"}}})
+    };
+    let statuses: Vec<Value> = containers.iter().map(of).collect();
+    let ready = if is_ready { "True" } else { "False" };
+    let status = json!({"status": {"phase": "Running", "containerStatuses": statuses,
+        "conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": ready}]}});
+    let told = api().merge_patch(&format!("{path}/status"), &status);
+    assert_eq!(told.status, 200, "{}", told.body);
+}
+
+fn logs_of_pods_that_ask_for_it_are_told_while_the_app_is_applied() {
+    let app = app("deploy-logs");
+    let node =
+        Node::start(&format!("{}-node", app.namespace), |_| (200, json!("password is hunter2-and-more\nhello\n")));
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {password: hunter2-and-more}\n";
+    let asks = json!({"kapp.k14s.io/deploy-logs": "", "kapp.k14s.io/deploy-logs-container-names": "main"});
+    let web = telling_pod("web", &node.name, &["main", "side"], &asks);
+    let old = telling_pod("old", &node.name, &["main"], &json!({"kapp.k14s.io/deploy-logs": "for-existing"}));
+    let input = format!("{secret}{web}{old}{}", pod("quiet", &node.name, &["main"]));
+    app.pushback.write("app.yaml", &input);
+    let apply = ["apply", "-a", "shop", "-n", &app.namespace, "-f", "app.yaml", "--yes", "-o", "json"];
+
+    let mut running = Running::start(app.pushback.command(&apply));
+    for pod in ["web", "old", "quiet"] {
+        running.wait_for("the write", |line| line["type"] == "change.done" && line["object"]["name"] == pod);
+        report(&app, pod, if pod == "web" { &["main", "side"] } else { &["main"] }, false);
+    }
+    running.wait_for("the log", |line| line["type"] == "log" && line["line"] == "hello");
+    for pod in ["web", "old", "quiet"] {
+        report(&app, pod, if pod == "web" { &["main", "side"] } else { &["main"] }, true);
+    }
+    let ran = running.finish().expect(0);
+    let told = |ran: &Ran| -> Vec<String> {
+        let logs = ran.events_of("log");
+        logs.iter().map(|log| format!("{} {} {}", log["pod"], log["container"], log["line"]).replace('"', "")).collect()
+    };
+    assert_eq!(told(&ran), ["web main password is ***", "web main hello"]);
+
+    // Those that were there are another matter, and everybody's are told only on demand.
+    report(&app, "old", &["main"], false);
+    let mut running = Running::start(app.pushback.command(&apply));
+    running.wait_for("the log", |line| line["type"] == "log" && line["line"] == "hello");
+    report(&app, "old", &["main"], true);
+    assert_eq!(told(&running.finish().expect(0)), ["old main password is ***", "old main hello"]);
+    report(&app, "quiet", &["main"], false);
+    let mut running = Running::start(app.pushback.command(&[&apply[..], &["--logs-all"]].concat()));
+    running.wait_for("the log", |line| line["type"] == "log" && line["pod"] == "quiet");
+    report(&app, "quiet", &["main"], true);
+    running.finish().expect(0);
+    let asked = node.asked.lock().unwrap_or_else(PoisonError::into_inner).len();
+    app.pushback.run(&[&apply[..], &["--logs=false"]].concat()).expect(0);
+    assert_eq!(node.asked.lock().unwrap_or_else(PoisonError::into_inner).len(), asked);
+}
+
+fn kapp_tells_logs_between_its_lines() {
+    let app = app("kapp-logs");
+    let node = Node::start(&format!("{}-node", app.namespace), |_| (200, json!("hello\n")));
+    let kapp = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp");
+    kapp.write("app.yaml", telling_pod("web", &node.name, &["main"], &json!({"kapp.k14s.io/deploy-logs": "for-new"})));
+    let running =
+        Running::start(kapp.command(&["deploy", "-a", "shop", "-n", &app.namespace, "-f", "app.yaml", "--yes"]));
+    let soon = Duration::from_secs(60);
+    let is_told = |line: &str| running.stdout().lines().any(|told| told == line).then_some(());
+    wait_until("the Pod", soon, || is_told("logs | # waiting for 'web > main' logs to become available..."));
+    report(&app, "web", &["main"], false);
+    wait_until("the log", soon, || is_told("logs | web > main | hello"));
+    report(&app, "web", &["main"], true);
+    let told = running.finish().expect(0).stdout;
+    let told: Vec<&str> = told.lines().filter(|line| line.starts_with("logs | ")).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    logs | # waiting for 'web > main' logs to become available...
+    logs | # starting tailing 'web > main' logs
+    logs | web > main | hello
+    logs | # ending tailing 'web > main' logs
+    ");
+}
+
+fn a_wrong_annotation_about_logs_is_an_error_with_its_place() {
+    let pushback = Pushback::new();
+    let template = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  template:\n    \
+                    metadata:\n      annotations:\n        kapp.k14s.io/deploy-logs: always\n";
+    pushback.write("app.yaml", template);
+    let told = pushback.run(&["diff", "-a", "shop", "-f", "app.yaml", "--cluster", "dir:live"]).expect(1).complaints();
+    insta::assert_snapshot!(told, @r#"error: app.yaml:8:9: annotation kapp.k14s.io/deploy-logs is "always", expected "", "for-new", "for-existing", "for-new-or-existing""#);
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::deploy_logs::DeployLogs;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
 use crate::cluster::{Cluster, ClusterError, Kind};
@@ -25,6 +26,8 @@ pub(super) struct View {
     hidden: Vec<(Arc<Kind>, String)>,
     /// Whether Pods have changed, so that a claim may have a consumer now.
     pub(super) pods_moved: bool,
+    /// Logs that are told, if any.
+    pub(super) logs: Option<DeployLogs>,
 }
 
 /// Response to a read outside the watches.
@@ -53,6 +56,7 @@ impl View {
             reporting: BTreeMap::new(),
             hidden: Vec::new(),
             pods_moved: false,
+            logs: None,
         }
     }
 

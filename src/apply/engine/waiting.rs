@@ -367,6 +367,11 @@ impl<'a> Engine<'a> {
     }
 
     fn on_object(&mut self, object: Arc<Value>) {
+        if is_pod(&object)
+            && let Some(logs) = &mut self.view.logs
+        {
+            logs.see(&object);
+        }
         let above = self.view.children.insert(&object);
         self.mark(&above, &object);
         let Some(&node) = self.by_key.get(&ObjectRef::of(&object).key()) else { return };

@@ -11,7 +11,7 @@ use super::{changes, errors, reports, state, words};
 use crate::cluster::NOT_FOUND;
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, PlannedLine, Said, WaitOutcome};
 use crate::report::live::renderer::{Moment, Renderer};
-use crate::report::log_text::failed_containers;
+use crate::report::log_text::{failed_containers, tagged};
 use crate::report::output::Output;
 
 /// Shows a run in kapp's words.
@@ -261,6 +261,7 @@ impl Renderer for KappRenderer {
                     self.held.push(format!(" ^ {message}"));
                 }
             }
+            Event::Log { log } => self.ui.progress(&format!("logs | {}", tagged(log))),
             // Only those about what is written: kapp reads in silence.
             Event::Warning { code, message, object: Some(_), .. } if code == "server" => {
                 self.ui.line(&format!("Warning: {message}"));

@@ -19,6 +19,7 @@ use crate::report::cause_text::Look;
 use crate::report::error_text::place;
 use crate::report::escape::terminal_safe;
 use crate::report::finding_text::preflight_text;
+use crate::report::log_text::tagged;
 use crate::report::output::Output;
 use crate::report::theme::Role;
 use crate::report::words::{change_word, doing_word, object_slug, took};
@@ -158,6 +159,11 @@ impl Renderer for PlainRenderer {
                 let word = if *outcome == WaitOutcome::Ok { wanted.as_str() } else { outcome.as_str() };
                 let state = wait_state(message, reasons);
                 self.line(now, &["wait", word, &object_slug(object), &state, &took(*elapsed)]);
+            }
+            Event::Log { log } => {
+                if log.is_public() || self.options.verbose {
+                    self.line(now, &["log", &tagged(log)]);
+                }
             }
             Event::Retry { request, reason, attempt, delay } => {
                 if self.options.verbose || retry_is_news(*attempt, *delay) {

@@ -160,6 +160,7 @@ impl Progress {
             }
             Event::Preflight { .. } => self.planning.clear(),
             Event::Finding { .. }
+            | Event::Log { .. }
             | Event::Retry { .. }
             | Event::Diagnostic { .. }
             | Event::Completed { .. }

@@ -20,6 +20,7 @@ use crate::report::cause_text::Look;
 use crate::report::error_text::{labelled, note_text, warning_text};
 use crate::report::escape::terminal_safe;
 use crate::report::finding_text::preflight_text;
+use crate::report::log_text::tagged;
 use crate::report::output::Output;
 use crate::report::theme::{Role, operation_look};
 use crate::report::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
@@ -310,6 +311,12 @@ impl TtyRenderer {
                 // The final block lists timed-out objects with their causes.
                 let over = matches!(end, End::Late | End::CutOff);
                 self.stay(&(if over { line } else { line + &hang(&reasons_text(reasons, theme), self.size().1) }));
+            }
+            Event::Log { log } => {
+                if log.is_public() || self.options.verbose {
+                    let line = format!("{:WORD_WIDTH$}  {}\n", "log", tagged(log));
+                    self.stay(&theme.paint(Role::Quiet, &line));
+                }
             }
             Event::Retry { request, reason, attempt, delay } => {
                 if self.options.verbose || retry_is_news(*attempt, *delay) {

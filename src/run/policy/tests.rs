@@ -22,7 +22,7 @@ use crate::app::record::{AppName, Observed};
 use crate::check;
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::{Cluster, Kinds};
-use crate::plan::annotations::{ACCEPTED, PREFIX, WITHOUT_EFFECT, WRITTEN};
+use crate::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan};
 
@@ -129,7 +129,7 @@ fn items(baseline: &RunReport) -> Vec<Item> {
         let values = if values.is_empty() { &["", "x"][..] } else { values };
         values.iter().map(|value| (*name, *value))
     });
-    let others = WRITTEN.iter().chain(&WITHOUT_EFFECT).map(|name| (*name, "{}"));
+    let others = WRITTEN.iter().map(|name| (*name, "{}"));
     let annotation = |(name, value): (&str, &str)| Item::Annotation(format!("{PREFIX}{name}"), value.to_owned());
     items.extend(given.chain(others).map(annotation));
     items

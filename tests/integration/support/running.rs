@@ -47,6 +47,11 @@ impl Running {
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    /// Standard output so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.stdout.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Standard error so far.
     pub(crate) fn stderr(&self) -> String {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
