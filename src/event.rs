@@ -262,6 +262,12 @@ pub enum Event {
         /// The operation.
         operation: Operation,
     },
+    /// An app that is asked for does not exist. Not part of the JSON form, where a diagnostic tells it.
+    #[serde(skip)]
+    NoApp {
+        /// Other namespaces with an app of this name.
+        elsewhere: Vec<String>,
+    },
     /// The state of an awaited object; sent when it changes.
     #[serde(rename = "wait.progress")]
     WaitProgress {
@@ -372,7 +378,7 @@ impl Event {
     #[must_use]
     pub fn is_public(&self) -> bool {
         match self {
-            Self::Completed { .. } | Self::AppStart { .. } => false,
+            Self::Completed { .. } | Self::NoApp { .. } | Self::AppStart { .. } => false,
             Self::Log { log } => log.is_public(),
             _ => true,
         }

@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::facts::MissingDefinition;
-use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, Operation, Position};
+use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
@@ -175,6 +175,9 @@ pub enum PlanError {
     /// The input cannot be applied.
     #[error("the input has errors")]
     Input(Vec<InputError>),
+    /// Change rules contradict each other: the objects on the cycle, the first one again at the end.
+    #[error("{}", .0.message)]
+    Cycle(InputError, Vec<ObjectRef>),
     /// The cluster returned an error.
     #[error("{0}")]
     Cluster(#[from] ClusterError),

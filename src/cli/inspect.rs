@@ -48,11 +48,11 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArg
     let InspectArgs { app, filters, tree, status, raw, managed_fields } = arguments;
     let (scope, filter) = (filters.scope(), filters.resolve()?);
     let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true, filter, scope };
-    let LabelledApp { target, app, objects } = inspect.labelled(&ProgressNotes(global)).await?;
+    let LabelledApp { target, app, objects, elsewhere } = inspect.labelled(&ProgressNotes(global)).await?;
     target.iter().for_each(|target| reports::target(ui, target));
     let Some(LabelledObjects { own, others }) = objects else {
         let error = CommandError::usage("there is no such app");
-        return Err(error.because(EndCause::NoApp { app: app.name, namespace: app.namespace }));
+        return Err(error.because(EndCause::NoApp { app: app.name, namespace: app.namespace, elsewhere }));
     };
     if raw {
         reports::raw(&own, &others, managed_fields).iter().for_each(|block| ui.block(block));

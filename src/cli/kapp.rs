@@ -271,6 +271,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         tty: output.tty.unwrap_or(matches!(name, "apply" | "delete")),
         json: output.json,
         columns: output.column,
+        no_wait: leaf.try_get_one("wait").ok().flatten() == Some(&false),
         diff: DiffLook::default(),
     };
     if matches!(name, "apply" | "delete") {
@@ -286,10 +287,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     }
     if name == "delete" {
         let ignored = KappDeleteArgs::from_arg_matches(leaf)?;
-        cli.global.derived = derived(ignored.apply_ignored, ignored.wait_ignored);
+        cli.global.derived = derived(ignored.apply_ignored, ignored.wait_ignored && !style.no_wait);
     } else if is_group {
         let ignored = KappGroupArgs::from_arg_matches(leaf)?;
-        cli.global.derived = derived(ignored.delete_apply_ignored, ignored.delete_wait_ignored);
+        cli.global.derived = derived(ignored.delete_apply_ignored, ignored.delete_wait_ignored && !style.no_wait);
     }
     let is_given = |name: &&str| leaf.try_contains_id(name).unwrap_or_default();
     let of_command: &[&str] = match name {
@@ -314,6 +315,18 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
+/// Whether kapp shows its help before the error: where no command is named that it has.
+#[must_use]
+pub fn wants_help(error: &clap::Error) -> bool {
+    misread(error) == NO_COMMAND
+}
+
+/// Help for the whole command line.
+#[must_use]
+pub fn help() -> String {
+    tree().render_help().to_string()
+}
+
 /// What kapp says of a command line that it cannot read.
 #[must_use]
 pub fn misread(error: &clap::Error) -> String {
@@ -328,7 +341,9 @@ pub fn misread(error: &clap::Error) -> String {
             match argument.strip_prefix("--") {
                 Some(flag) => format!("unknown flag: --{}", flag.split('=').next().unwrap_or_default()),
                 None if argument.starts_with('-') => format!("unknown shorthand flag: {argument}"),
-                None => format!("command does not accept extra arguments '{argument}'"),
+                None => {
+                    format!("command '{}' does not accept extra arguments '{argument}'", called(error).join(" "))
+                }
             }
         }
         ErrorKind::InvalidSubcommand if declined(&named(ContextKind::InvalidSubcommand)).is_some() => {
@@ -339,9 +354,7 @@ pub fn misread(error: &clap::Error) -> String {
         }
         ErrorKind::InvalidSubcommand
         | ErrorKind::MissingSubcommand
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            "Invalid command - see available commands/subcommands above".to_owned()
-        }
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => NO_COMMAND.to_owned(),
         ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--app ") => {
             "Expected app name to be non-empty".to_owned()
         }
@@ -359,6 +372,9 @@ pub fn misread(error: &clap::Error) -> String {
     }
 }
 
+/// The error where no command is named, or one that does not exist.
+const NO_COMMAND: &str = "Invalid command - see available commands/subcommands above";
+
 /// Why a command of kapp is left out.
 fn declined(command: &str) -> Option<&'static str> {
     match command {
@@ -373,12 +389,17 @@ fn declined(command: &str) -> Option<&'static str> {
     }
 }
 
-/// The subcommands of the group of commands that was called, by its line of usage; none of the whole command line.
-fn subcommands(error: &clap::Error) -> Vec<String> {
+/// The command that was called, by its line of usage: `kapp app-change list`.
+fn called(error: &clap::Error) -> Vec<String> {
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else { return Vec::new() };
     let usage = usage.to_string();
-    let words = usage.split_whitespace().skip_while(|word| *word != "kapp").skip(1);
-    let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<'])).collect();
+    let words = usage.split_whitespace().skip_while(|word| *word != "kapp");
+    words.take_while(|word| !word.starts_with(['[', '<', '-'])).map(str::to_owned).collect()
+}
+
+/// The subcommands of the group of commands that was called; none of the whole command line.
+fn subcommands(error: &clap::Error) -> Vec<String> {
+    let words: Vec<String> = called(error).into_iter().skip(1).collect();
     let tree = tree();
     let mut group = &tree;
     for word in &words {

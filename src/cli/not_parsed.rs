@@ -35,6 +35,12 @@ pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: cl
         command.try_get_matches_from(&escaped).err().unwrap_or(error)
     };
     if voice == Voice::Kapp {
+        if kapp::wants_help(&error) {
+            let mut output = Output::standard();
+            output.data(&format!("{}\n", kapp::help()));
+            // If the help cannot be written, the error still can.
+            let _ = output.finish();
+        }
         let text = format!("kapp: Error: {}\n", kapp::misread(&error));
         Output::standard().progress(&terminal_safe_lines(&text));
         return ExitCode::Usage;

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
+use crate::config::parse::COMPATIBLE_KAPP_VERSION;
 
 /// Runs the command.
 ///
@@ -13,5 +14,9 @@ pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
         let version = json!({"schemaVersion": 1, "version": env!("CARGO_PKG_VERSION")});
         return Ok(serde_json::to_string_pretty(&version)? + "\n");
     }
-    Ok(format!("pushback version {}\n", env!("CARGO_PKG_VERSION")))
+    let version = env!("CARGO_PKG_VERSION");
+    Ok(match global.kapp {
+        Some(_) => format!("kapp version {COMPATIBLE_KAPP_VERSION} (pushback {version})\n"),
+        None => format!("pushback version {version}\n"),
+    })
 }

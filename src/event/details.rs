@@ -32,6 +32,8 @@ pub enum EndCause {
         app: String,
         /// Namespace of its record.
         namespace: String,
+        /// Other namespaces with an app of this name.
+        elsewhere: Vec<String>,
     },
     /// The record has this label with another value.
     RecordLabel(String),
@@ -47,6 +49,10 @@ pub enum EndCause {
     OutOfBounds(Vec<OutOfBounds>),
     /// `--preflight` names a rule that does not exist.
     UnknownRule(String),
+    /// The Config names a rule that does not exist.
+    UnknownRuleInConfig(String),
+    /// Change rules contradict each other: the objects on the cycle, the first one again at the end.
+    Cycle(Vec<ObjectRef>),
     /// The cluster has no such kind: API version and kind.
     UnknownKind(String, String),
     /// Waiting took too long.

@@ -217,7 +217,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     if is_server {
         refusals.extend(quota::check(cluster, kinds, &objects).await);
     }
-    let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
+    let graph = ordering::draw(&objects, config, &observed.app.namespace)?;
     Ok(Plan {
         observed,
         label_value,
@@ -267,7 +267,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         rivals::check(cluster, &observed, &objects, &[], &OwnershipOverride::None).await?;
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
-    let graph = ordering::draw(&objects, config, &observed.app.namespace).map_err(PlanError::Input)?;
+    let graph = ordering::draw(&objects, config, &observed.app.namespace)?;
     let retained = Retained { objects: kept, unreadable: live.unreadable.into_keys().collect() };
     Ok(Plan {
         observed,
@@ -382,7 +382,8 @@ fn planned(wanted: Desired, compared: Compared) -> Planned {
         },
         wait: !left_alone
             && !wanted.strategies.disable_wait
-            && wanted.strategies.update != annotations::UpdateStrategy::Skip,
+            && (compared.operation == Operation::Create
+                || wanted.strategies.update != annotations::UpdateStrategy::Skip),
         kind: wanted.kind,
         kind_from_set: wanted.kind_from_set,
         kind_changes: false,

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use pushback_preflight::{ObjectExt as _, Operation, PathSegment};
 use serde_json::Value;
 
-use super::Planned;
 use super::bindings::{Bindings, rule};
 use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule};
+use super::{PlanError, Planned};
 use crate::config::{Config, ordering};
 use crate::manifest::InputError;
 
@@ -19,12 +19,12 @@ const OTHER_DELETES: &str = "pushback.dev/other-deletes";
 ///
 /// # Errors
 /// Invalid rules, placeholders without a value, a cycle of required rules.
-pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, Vec<InputError>> {
+pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, PlanError> {
     let mut errors = Vec::new();
     let mut bindings = Bindings::new(config);
     let mut nodes: Vec<ChangeNode> = objects.iter().map(|planned| node(planned, &mut bindings, &mut errors)).collect();
     if !errors.is_empty() {
-        return Err(errors);
+        return Err(PlanError::Input(errors));
     }
     let holds_record = |planned: &Planned| {
         let object = &planned.change.object;
@@ -58,7 +58,7 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
         }
         // The user chose another order. The write is then retried until its dependency exists.
     }
-    Graph::build(&nodes).map_err(|cycle| vec![cycle_error(&cycle, objects)])
+    Graph::build(&nodes).map_err(|cycle| cycle_error(&cycle, objects))
 }
 
 /// Pairs of indexes: (object, what the server needs for it).
@@ -166,11 +166,12 @@ fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputEr
     node
 }
 
-fn cycle_error(cycle: &CycleError, objects: &[Planned]) -> InputError {
+fn cycle_error(cycle: &CycleError, objects: &[Planned]) -> PlanError {
     let position = cycle.nodes.iter().find_map(|&node| objects[node].change.locate(&[])).unwrap_or_default();
-    InputError {
+    let error = InputError {
         message: cycle.to_string(),
         position,
         hints: vec!["take one of their change rules out, or give the binding ignoreIfCyclical: true".to_owned()],
-    }
+    };
+    PlanError::Cycle(error, cycle.nodes.iter().map(|&node| objects[node].change.object.clone()).collect())
 }

@@ -73,8 +73,9 @@ pub fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
 fn strategy(planned: &Planned) -> &'static str {
     match (planned.change.operation, planned.strategies.update) {
         (Operation::Delete, _) if planned.is_orphaned() => "orphan",
-        (Operation::Update, UpdateStrategy::FallbackOnReplace) => "fallback on replace",
-        (Operation::Replace, _) => "always replace",
+        (Operation::Update | Operation::Replace, UpdateStrategy::FallbackOnReplace) => "fallback on replace",
+        (Operation::Update, UpdateStrategy::AlwaysReplace) | (Operation::Replace, _) => "always replace",
+        (Operation::Noop, UpdateStrategy::Skip) => "skip",
         _ => "",
     }
 }

@@ -127,10 +127,9 @@ impl Delete {
                 Ok(Some((plan, Some(judged), going)))
             };
             let Some((plan, judged, going)) = until_stopped(run.stop.clone(), work).await? else {
-                run.events.send(Event::Diagnostic {
-                    code: DiagnosticCode::NoApp,
-                    message: unknown_app::message(&*setup.cluster, &setup.app).await,
-                });
+                let found = unknown_app::look(&*setup.cluster, &setup.app).await;
+                run.events.send(Event::Diagnostic { code: DiagnosticCode::NoApp, message: found.to_string() });
+                run.events.send(Event::NoApp { elsewhere: found.elsewhere });
                 return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
             };
             let Some(judged) = judged else {

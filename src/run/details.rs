@@ -15,7 +15,7 @@ use crate::apply::tree;
 use crate::cluster::{Cluster, Kind, ListQuery, list_all};
 use crate::config::mask::{MaskNumbers, Masker};
 use crate::event::{Awaited, Event, PlannedLine, Target, Whole};
-use crate::plan::{Plan, Planned, sides};
+use crate::plan::{Plan, Planned, UpdateStrategy, sides};
 
 /// The server and its nodes; `None` on a directory. Nodes that may not be listed are left out.
 pub async fn target(cluster: &dyn Cluster) -> Option<Target> {
@@ -71,7 +71,7 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     let mut others = Vec::new();
     for (planned, wave) in plan.objects.iter().zip(&waves) {
         if !is_change(planned) {
-            others.extend(unfinished(planned, *wave));
+            others.extend(skipped(planned, *wave).or_else(|| unfinished(planned, *wave)));
         } else if let Some(line) = lines.next() {
             pairs.push((*wave, planned, line));
         }
@@ -118,6 +118,24 @@ fn unfinished(planned: &Planned, wave: usize) -> Option<PlannedLine> {
     is_waited_for.then(|| PlannedLine {
         object: planned.change.object.clone(),
         operation: planned.change.operation,
+        position: None,
+        fields: Vec::new(),
+        text: String::new(),
+        notes: Vec::new(),
+        whole: Some(Box::new(Whole { awaited: Some(Awaited::Ready), ..whole })),
+    })
+}
+
+/// A line for an object that differs and is not updated.
+fn skipped(planned: &Planned, wave: usize) -> Option<PlannedLine> {
+    if planned.strategies.update != UpdateStrategy::Skip {
+        return None;
+    }
+    let whole = sides::whole(planned, wave, false);
+    let differs = whole.old.is_some() && whole.old != whole.new;
+    differs.then(|| PlannedLine {
+        object: planned.change.object.clone(),
+        operation: Operation::Update,
         position: None,
         fields: Vec::new(),
         text: String::new(),

@@ -169,9 +169,8 @@ impl From<AppError> for CommandError {
                 let hint = format!("`{}` finishes that", moving.command());
                 Self::one(ExitCode::Usage, message, vec![hint])
             }
-            AppError::Missing { app, namespace } => {
-                Self::one(ExitCode::Usage, message, Vec::new()).because(EndCause::NoApp { app, namespace })
-            }
+            AppError::Missing { app, namespace } => Self::one(ExitCode::Usage, message, Vec::new())
+                .because(EndCause::NoApp { app, namespace, elsewhere: Vec::new() }),
             AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => {
                 Self::one(ExitCode::Usage, message, Vec::new())
             }
@@ -190,6 +189,7 @@ impl From<PlanError> for CommandError {
             }
             PlanError::Ownership(errors, owned) if owned.is_empty() => Self::from(errors),
             PlanError::Ownership(errors, owned) => Self::from(errors).because(EndCause::Ownership(owned)),
+            PlanError::Cycle(error, objects) => Self::from(vec![error]).because(EndCause::Cycle(objects)),
             PlanError::Cluster(error) => Self::from(error),
         }
     }

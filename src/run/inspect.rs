@@ -52,6 +52,8 @@ pub struct LabelledApp {
     pub app: AppName,
     /// Its objects; `None` if there is no such app.
     pub objects: Option<LabelledObjects>,
+    /// Namespaces with an app of this name, if it does not exist.
+    pub elsewhere: Vec<String>,
 }
 
 /// The objects that carry an app's label.
@@ -74,7 +76,8 @@ impl Inspect {
         let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
         let app = observed.app.clone();
         if observed.record.is_none() {
-            return Ok(LabelledApp { target, app, objects: None });
+            let elsewhere = unknown_app::look(&*cluster, &app).await.elsewhere;
+            return Ok(LabelledApp { target, app, objects: None, elsewhere });
         }
         let mut live = live::read(&*cluster, &kinds, &observed, &[], self.scope).await?;
         let own = live.objects.values().map(|object| &**object);
@@ -85,6 +88,7 @@ impl Inspect {
             target,
             app,
             objects: Some(LabelledObjects { own: live.objects.into_values().collect(), others }),
+            elsewhere: Vec::new(),
         })
     }
 

@@ -147,6 +147,9 @@ impl Configured {
         let mut policy = resolved.map_err(|errors| {
             let unknown = errors.iter().find_map(|(_, error)| match error {
                 SelectionError::UnknownInFlag(unknown) => Some(EndCause::UnknownRule(unknown.name.clone())),
+                SelectionError::UnknownInConfig { error, .. } => {
+                    Some(EndCause::UnknownRuleInConfig(error.name.clone()))
+                }
                 _ => None,
             });
             let errors: Vec<InputError> = errors.iter().map(|error| self.placed(error)).collect();

@@ -1,6 +1,7 @@
 //! The error for an app that does not exist, with suggestions.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use pushback_preflight::suggest::nearest;
 use pushback_preflight::{ObjectExt, bookkeeping};
@@ -14,18 +15,42 @@ use crate::event::EndCause;
 /// Most apps suggested.
 const SHOWN: usize = 3;
 
-/// The error of a command that needs the app.
-pub async fn error(cluster: &dyn Cluster, app: &AppName) -> CommandError {
-    let error = CommandError::usage_with_hint(message(cluster, app).await, "`pushback list -A` shows all apps");
-    error.because(EndCause::NoApp { app: app.name.clone(), namespace: app.namespace.clone() })
+/// What is known of an app that does not exist.
+#[derive(Clone, Debug)]
+pub struct Unknown {
+    app: AppName,
+    /// Other namespaces with an app of this name.
+    pub elsewhere: Vec<String>,
+    /// Apps of the namespace with a similar name.
+    likely: Vec<String>,
 }
 
 /// `app shpo does not exist in namespace prod; did you mean shop?`
-pub async fn message(cluster: &dyn Cluster, app: &AppName) -> String {
-    format!("app {} does not exist in namespace {}{}", app.name, app.namespace, suggestion(cluster, app).await)
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "app {} does not exist in namespace {}", self.app.name, self.app.namespace)?;
+        if !self.elsewhere.is_empty() {
+            let (shown, more) = self.elsewhere.split_at(self.elsewhere.len().min(SHOWN));
+            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            return write!(f, "; there is one in namespace {}{more} (-n)", shown.join(", "));
+        }
+        match self.likely.as_slice() {
+            [] => Ok(()),
+            names => write!(f, "; did you mean {}?", names.join(" or ")),
+        }
+    }
 }
 
-async fn suggestion(cluster: &dyn Cluster, app: &AppName) -> String {
+/// The error of a command that needs the app.
+pub async fn error(cluster: &dyn Cluster, app: &AppName) -> CommandError {
+    let found = look(cluster, app).await;
+    let error = CommandError::usage_with_hint(found.to_string(), "`pushback list -A` shows all apps");
+    let AppName { name: app, namespace } = app.clone();
+    error.because(EndCause::NoApp { app, namespace, elsewhere: found.elsewhere })
+}
+
+/// Looks for apps that may be meant instead.
+pub async fn look(cluster: &dyn Cluster, app: &AppName) -> Unknown {
     // Without permission to list all namespaces, list this one. What cannot be listed is not suggested.
     let mut records = Vec::new();
     for namespace in [None, Some(app.namespace.as_str())] {
@@ -36,13 +61,7 @@ async fn suggestion(cluster: &dyn Cluster, app: &AppName) -> String {
     }
     let found: BTreeSet<(&str, &str)> =
         records.iter().filter_map(|record| Some((record.namespace(), bookkeeping::record_of(record)?))).collect();
-    let elsewhere: Vec<&str> =
-        found.iter().filter(|(_, name)| *name == app.name).map(|(namespace, _)| *namespace).collect();
-    if !elsewhere.is_empty() {
-        let (shown, more) = elsewhere.split_at(elsewhere.len().min(SHOWN));
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        return format!("; there is one in namespace {}{more} (-n)", shown.join(", "));
-    }
+    let elsewhere = found.iter().filter(|(_, name)| *name == app.name).map(|(namespace, _)| (*namespace).to_owned());
     let mut names: BTreeSet<&str> =
         found.iter().filter(|(namespace, _)| *namespace == app.namespace).map(|it| it.1).collect();
     let mut likely = Vec::new();
@@ -50,7 +69,7 @@ async fn suggestion(cluster: &dyn Cluster, app: &AppName) -> String {
         && let Some(name) = nearest(&app.name, names.iter().copied())
     {
         names.remove(name);
-        likely.push(name);
+        likely.push(name.to_owned());
     }
-    if likely.is_empty() { String::new() } else { format!("; did you mean {}?", likely.join(" or ")) }
+    Unknown { app: app.clone(), elsewhere: elsewhere.collect(), likely }
 }

@@ -9,23 +9,27 @@ use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
 use crate::plan::{annotations, sides};
 
-const COLUMNS: [Column; 9] = [
-    Column { title: "Namespace", key: "namespace" },
-    Column { title: "Name", key: "name" },
-    Column { title: "Kind", key: "kind" },
-    Column { title: "Age", key: "age" },
-    Column { title: "Op", key: "op" },
-    Column { title: "Op st.", key: "op_strategy" },
-    Column { title: "Wait to", key: "wait_to" },
-    Column { title: "Rs", key: "reconcile_state" },
-    Column { title: "Ri", key: "reconcile_info" },
+const COLUMNS: [Column; 10] = [
+    Column::new("Namespace", "namespace"),
+    Column::new("Name", "name"),
+    Column::new("Kind", "kind"),
+    Column::hidden("Version", "version"),
+    Column::new("Age", "age"),
+    Column::new("Op", "op"),
+    Column::new("Op st.", "op_strategy"),
+    Column::new("Wait to", "wait_to"),
+    Column::new("Rs", "reconcile_state"),
+    Column::new("Ri", "reconcile_info"),
 ];
 
 /// Shows a plan as the flags want it.
 pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: Timestamp) {
-    let look = ui.style().diff;
+    let (look, waits) = (ui.style().diff, !ui.style().no_wait);
     if look.changes || look.yaml {
-        let mut ordered: Vec<&PlannedLine> = changes.iter().filter(|line| line.whole.is_some()).collect();
+        let (skipped, others): (Vec<&PlannedLine>, Vec<&PlannedLine>) =
+            others.iter().partition(|line| line.operation != Operation::Noop);
+        let mut ordered: Vec<&PlannedLine> =
+            changes.iter().chain(skipped).filter(|line| line.whole.is_some()).collect();
         // Versioned objects come first.
         let is_versioned = |whole: &Whole| {
             let object = whole.new.as_ref().or(whole.old.as_ref());
@@ -47,26 +51,26 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
                 ui.block(&diff::text(whole.old.as_ref(), whole.new.as_ref(), &look));
             }
         }
-        for line in others.iter().filter(|_| look.changes) {
+        for line in others.into_iter().filter(|_| look.changes) {
             ui.progress(&format!("@@ noop {} @@", words::described(&line.object)));
             ui.block("\n");
         }
     }
     if look.summary {
-        let table = table(changes.iter().chain(others), now);
+        let table = table(changes.iter().chain(others), waits, now);
         ui.table(&table);
     }
 }
 
-fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, now: Timestamp) -> Table {
-    let mut rows: Vec<(&PlannedLine, Vec<String>)> = lines.map(|line| (line, row(line, now))).collect();
+fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, waits: bool, now: Timestamp) -> Table {
+    let mut rows: Vec<(&PlannedLine, Vec<String>)> = lines.map(|line| (line, row(line, waits, now))).collect();
     let place = |line: &PlannedLine| {
         let object = &line.object;
         (object.namespace.clone(), object.name.clone(), object.kind.clone())
     };
     rows.sort_by_cached_key(|(line, _)| place(line));
     let count = |column: usize, word: &str| rows.iter().filter(|(_, row)| row[column] == word).count();
-    let (op, wait) = (4, 6);
+    let (op, wait) = (5, 7);
     let notes = vec![
         format!(
             "Op:      {} create, {} delete, {} update, {} noop, {} exists",
@@ -94,7 +98,7 @@ fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, now: Timestamp) -> Ta
     }
 }
 
-fn row(line: &PlannedLine, now: Timestamp) -> Vec<String> {
+fn row(line: &PlannedLine, waits: bool, now: Timestamp) -> Vec<String> {
     let nothing = Whole::default();
     let whole = line.whole.as_deref().unwrap_or(&nothing);
     let namespace = if line.object.namespace.is_empty() { "(cluster)" } else { &line.object.namespace };
@@ -102,7 +106,7 @@ fn row(line: &PlannedLine, now: Timestamp) -> Vec<String> {
         Operation::Noop => "",
         other => words::operation(other),
     };
-    let awaited = match whole.awaited {
+    let awaited = match whole.awaited.filter(|_| waits) {
         Some(Awaited::Ready) => "reconcile",
         Some(Awaited::Deleted) => "delete",
         None => "",
@@ -117,12 +121,13 @@ fn row(line: &PlannedLine, now: Timestamp) -> Vec<String> {
         namespace,
         &line.object.name,
         &line.object.kind,
+        &line.object.api_version(),
         &words::age(&whole.created, now),
         operation,
         &whole.strategy,
         awaited,
         state,
-        &message,
+        &words::information(&message),
     ]
     .map(str::to_owned)
     .to_vec()

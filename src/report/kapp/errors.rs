@@ -53,7 +53,9 @@ pub fn text(end: &End<'_>) -> String {
     match end.cause {
         Some(EndCause::Declined) => "Stopped".to_owned(),
         Some(EndCause::NoAnswer) => "Asking for confirmation:\n  EOF".to_owned(),
-        Some(EndCause::NoApp { app, namespace }) => format!("App '{app}' (namespace: {namespace}) does not exist: "),
+        Some(EndCause::NoApp { app, namespace, elsewhere }) => {
+            format!("App '{app}' (namespace: {namespace}) does not exist: {}", found_elsewhere(app, elsewhere))
+        }
         Some(EndCause::RecordLabel(key)) => format!("Expected label '{key}' value to remain same"),
         Some(EndCause::NoNewName) => "Expected either --new-name or/and --new-namespace to be supplied".to_owned(),
         Some(EndCause::Ownership(owned)) => ownership(owned),
@@ -75,6 +77,14 @@ pub fn text(end: &End<'_>) -> String {
             format!(
                 "invalid argument \"{name}\" for \"--preflight\" flag: unknown preflight check \"{name}\" specified"
             )
+        }
+        Some(EndCause::UnknownRuleInConfig(name)) => {
+            format!("preflight configuration settings failed: unknown preflight check in configuration: \"{name}\"")
+        }
+        Some(EndCause::Cycle(objects)) => {
+            let names: Vec<String> = objects.iter().map(|object| format!("[{}]", words::described(object))).collect();
+            let repeated = objects.last().map(words::described).unwrap_or_default();
+            format!("Detected cycle while ordering changes: {} (found repeated: {repeated})", names.join(" -> "))
         }
         Some(EndCause::Refused { findings, said }) => {
             let is_of_rule = |finding: &&Finding| finding.rule != registry::SERVER;
@@ -104,6 +114,18 @@ pub fn absent(object: &ObjectRef, after: u64) -> String {
 #[must_use]
 pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
     text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_write: None, absent: None })
+}
+
+/// Where an app of this name is: ` (hint: found app 'shop' in other namespaces: a, b, c, ...)`.
+#[must_use]
+pub fn found_elsewhere(app: &str, namespaces: &[String]) -> String {
+    const SHOWN: usize = 3;
+    if namespaces.is_empty() {
+        return String::new();
+    }
+    let more = if namespaces.len() > SHOWN { ", ..." } else { "" };
+    let shown = namespaces[..namespaces.len().min(SHOWN)].join(", ");
+    format!(" (hint: found app '{app}' in other namespaces: {shown}{more})")
 }
 
 fn timed_out(unfinished: &[UnfinishedLine], after: u64, of_object: bool) -> String {

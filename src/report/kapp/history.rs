@@ -6,12 +6,12 @@ use super::table::{Column, Table};
 use crate::app::history::Entry;
 
 const CHANGES: [Column; 6] = [
-    Column { title: "Name", key: "name" },
-    Column { title: "Started At", key: "started_at" },
-    Column { title: "Finished At", key: "finished_at" },
-    Column { title: "Successful", key: "successful" },
-    Column { title: "Description", key: "description" },
-    Column { title: "Namespaces", key: "namespaces" },
+    Column::new("Name", "name"),
+    Column::new("Started At", "started_at"),
+    Column::new("Finished At", "finished_at"),
+    Column::new("Successful", "successful"),
+    Column::new("Description", "description"),
+    Column::new("Namespaces", "namespaces"),
 ];
 
 /// The table of `app-change list` and of what `garbage-collect` would delete; namespaces are shown where they are asked

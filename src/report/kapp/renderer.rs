@@ -1,6 +1,7 @@
 //! A run as kapp tells it: the target, the changes, then applying and waiting in batches. The engine starts a change as
 //! soon as what it waits for is done; what starts together is one batch here.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use pushback_preflight::{ObjectRef, Operation, registry};
@@ -35,10 +36,12 @@ pub struct KappRenderer {
     held: Vec<String>,
     /// The counts in the last header about waiting.
     told: Option<(usize, usize)>,
-    /// Objects that are only waited for, until the first batch names them.
-    kept: Vec<ObjectRef>,
-    /// Objects that are only waited for.
+    /// Objects that are not written, until the first batch names them.
+    kept: Vec<(ObjectRef, Operation)>,
+    /// Objects that are not written.
     all_kept: Vec<ObjectRef>,
+    /// Objects that are written and not waited for.
+    unawaited: BTreeSet<ObjectRef>,
     /// Only a part of the app is deleted.
     is_partial: bool,
     failed_write: Option<Said>,
@@ -68,6 +71,7 @@ impl KappRenderer {
             told: None,
             kept: Vec::new(),
             all_kept: Vec::new(),
+            unawaited: BTreeSet::new(),
             is_partial: false,
             failed_write: None,
             awaited: Vec::new(),
@@ -96,7 +100,7 @@ impl KappRenderer {
     fn print_batch(&mut self, now: Moment) {
         let kept = std::mem::take(&mut self.kept);
         self.waiting += kept.len();
-        let mut starting: Vec<_> = kept.into_iter().map(|object| (object, Operation::Noop)).collect();
+        let mut starting = kept;
         starting.append(&mut self.starting);
         self.header(now, &format!("applying {} changes", starting.len()));
         for (object, operation) in starting {
@@ -141,12 +145,20 @@ impl KappRenderer {
     }
 
     fn plan(&mut self, changes: &[PlannedLine], others: &[PlannedLine], now: Moment) {
+        // What is only waited for has no part in a run that waits for nothing.
+        let others: Vec<PlannedLine> = match self.ui.style().no_wait {
+            true => others.iter().filter(|line| line.operation != Operation::Noop).cloned().collect(),
+            false => others.to_vec(),
+        };
         self.total = changes.len() + others.len();
         self.done = 0;
         let awaited = changes.iter().filter(|line| line.operation == Operation::Exists);
         self.awaited = awaited.map(|line| (line.object.clone(), false)).collect();
         self.all_kept = others.iter().map(|line| line.object.clone()).collect();
-        self.kept = self.all_kept.clone();
+        self.kept = others.iter().map(|line| (line.object.clone(), line.operation)).collect();
+        let is_unawaited = |line: &&PlannedLine| line.whole.as_ref().is_some_and(|whole| whole.awaited.is_none());
+        self.unawaited = changes.iter().filter(is_unawaited).map(|line| line.object.clone()).collect();
+        let others = &others;
         changes::show(&mut self.ui, changes, others, now.wall);
     }
 
@@ -177,7 +189,14 @@ impl KappRenderer {
             let text = format!("{} {}", words::operation(operation), words::described(object));
             self.timed(now, &text);
         }
-        let wait = if operation == Operation::Delete { "delete" } else { "reconcile" };
+        if self.writing == 0 && self.kept.iter().any(|(kept, _)| kept == object) {
+            self.print_batch(now);
+        }
+        let wait = match operation {
+            _ if self.ui.style().no_wait || self.unawaited.contains(object) => "noop",
+            Operation::Delete => "delete",
+            _ => "reconcile",
+        };
         self.waiting = self.waiting.saturating_sub(1);
         self.done += 1;
         self.held.push(format!("ok: {wait} {}", words::described(object)));
@@ -266,8 +285,9 @@ impl Renderer for KappRenderer {
             Event::Warning { code, message, object: Some(_), .. } if code == "server" => {
                 self.ui.line(&format!("Warning: {message}"));
             }
-            Event::Diagnostic { code: DiagnosticCode::NoApp, .. } => {
-                let text = format!("App '{}' (namespace: {}) does not exist", self.app, self.namespace);
+            Event::NoApp { elsewhere } => {
+                let found = errors::found_elsewhere(&self.app, elsewhere);
+                let text = format!("App '{}' (namespace: {}) does not exist{found}", self.app, self.namespace);
                 self.ui.line(&text);
             }
             Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, .. } => {

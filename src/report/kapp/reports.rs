@@ -10,35 +10,37 @@ use serde_json::Value;
 use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{state, words, yaml};
-use crate::app::identity::ASSOCIATION_LABEL;
+use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL};
 use crate::config::defaults::defaults;
 use crate::config::mask::{MaskNumbers, Masker};
 use crate::event::Target;
 use crate::plan::sides;
 
-const RESOURCES: [Column; 7] = [
-    Column { title: "Namespace", key: "namespace" },
-    Column { title: "Name", key: "name" },
-    Column { title: "Kind", key: "kind" },
-    Column { title: "Owner", key: "owner" },
-    Column { title: "Rs", key: "reconcile_state" },
-    Column { title: "Ri", key: "reconcile_info" },
-    Column { title: "Age", key: "age" },
+const RESOURCES: [Column; 8] = [
+    Column::new("Namespace", "namespace"),
+    Column::new("Name", "name"),
+    Column::new("Kind", "kind"),
+    Column::hidden("Version", "version"),
+    Column::new("Owner", "owner"),
+    Column::new("Rs", "reconcile_state"),
+    Column::new("Ri", "reconcile_info"),
+    Column::new("Age", "age"),
 ];
 
 const STATUSES: [Column; 4] = [
-    Column { title: "Namespace", key: "namespace" },
-    Column { title: "Name", key: "name" },
-    Column { title: "Kind", key: "kind" },
-    Column { title: "Status", key: "status" },
+    Column::new("Namespace", "namespace"),
+    Column::new("Name", "name"),
+    Column::new("Kind", "kind"),
+    Column::new("Status", "status"),
 ];
 
-const APPS: [Column; 5] = [
-    Column { title: "Namespace", key: "namespace" },
-    Column { title: "Name", key: "name" },
-    Column { title: "Namespaces", key: "namespaces" },
-    Column { title: "Lcs", key: "last_change_successful" },
-    Column { title: "Lca", key: "last_change_age" },
+const APPS: [Column; 6] = [
+    Column::new("Namespace", "namespace"),
+    Column::new("Name", "name"),
+    Column::hidden("Label", "label"),
+    Column::new("Namespaces", "namespaces"),
+    Column::new("Lcs", "last_change_successful"),
+    Column::new("Lca", "last_change_age"),
 ];
 
 /// Levels below an object of the app that a tree goes down.
@@ -127,7 +129,8 @@ pub fn apps(namespace: Option<&str>, apps: &[Value], now: Timestamp) -> Table {
             if started.is_empty() || started.starts_with("0001-") { String::new() } else { words::age(started, now) };
         let successful = app.get("successful").and_then(Value::as_bool).map(|flag| flag.to_string());
         let successful = if age.is_empty() { String::new() } else { successful.unwrap_or_default() };
-        let cells = [app.text("/name").to_owned(), namespaces.join(","), successful, age];
+        let label = format!("{APP_LABEL}={}", app.text("/label"));
+        let cells = [app.text("/name").to_owned(), label, namespaces.join(","), successful, age];
         let of = namespace.is_none().then(|| app.text("/namespace").to_owned());
         of.into_iter().chain(cells).collect::<Vec<String>>()
     };
@@ -149,8 +152,10 @@ fn row(object: &Value, name: &str, owner: &str, now: Timestamp) -> Vec<String> {
     let reference = ObjectRef::of(object);
     let (state, message) = state::of(object);
     let namespace = if reference.namespace.is_empty() { "(cluster)" } else { &reference.namespace };
+    let message = words::information(&message);
     let age = words::age(object.text("/metadata/creationTimestamp"), now);
-    [namespace, name, &reference.kind, owner, state, &message, &age].map(str::to_owned).to_vec()
+    let version = reference.api_version();
+    [namespace, name, &reference.kind, &version, owner, state, &message, &age].map(str::to_owned).to_vec()
 }
 
 fn sorted(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<String>> {

@@ -9,6 +9,8 @@ pub struct Style {
     pub json: bool,
     /// Columns of tables to show; empty: all.
     pub columns: Vec<String>,
+    /// The run waits for nothing.
+    pub no_wait: bool,
     /// How changes are shown.
     pub diff: DiffLook,
 }

@@ -31,23 +31,40 @@ pub struct Column {
     pub title: &'static str,
     /// Key in JSON.
     pub key: &'static str,
+    /// Whether it is shown only when it is asked for.
+    pub is_hidden: bool,
+}
+
+impl Column {
+    /// A column that is shown.
+    #[must_use]
+    pub const fn new(title: &'static str, key: &'static str) -> Self {
+        Self { title, key, is_hidden: false }
+    }
+
+    /// A column that is shown only when it is asked for.
+    #[must_use]
+    pub const fn hidden(title: &'static str, key: &'static str) -> Self {
+        Self { title, key, is_hidden: true }
+    }
 }
 
 impl Table {
-    /// The table with these columns only, by title or key; all if none is named.
+    /// The table with these columns only, by title or key; all but the hidden ones if none is named.
     ///
     /// # Errors
     /// The name of a column that it does not have.
     pub fn only(&self, names: &[String]) -> Result<Self, String> {
-        if names.is_empty() {
-            return Ok(self.clone());
-        }
         let is = |column: &Column, name: &str| column.key == name || column.title.eq_ignore_ascii_case(name);
         let unknown = names.iter().find(|name| !self.columns.iter().any(|column| is(column, name)));
         if let Some(name) = unknown {
             return Err(name.clone());
         }
-        let kept: Vec<bool> = self.columns.iter().map(|column| names.iter().any(|name| is(column, name))).collect();
+        let is_kept = |column: &Column| match names {
+            [] => !column.is_hidden,
+            names => names.iter().any(|name| is(column, name)),
+        };
+        let kept: Vec<bool> = self.columns.iter().map(is_kept).collect();
         let keep = |cells: &[String]| {
             cells.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell.clone()).collect()
         };
@@ -59,7 +76,7 @@ impl Table {
         })
     }
 
-    /// For people: title, header, rows, notes, count.
+    /// For people: title, header, rows, notes, count. A cell can have several lines.
     #[must_use]
     pub fn for_people(&self) -> String {
         let mut text = String::new();
@@ -143,7 +160,11 @@ impl Table {
 
 /// Cells as they are printed: `-` for nothing.
 fn shown(row: &[String]) -> Vec<String> {
-    let cell = |cell: &String| if cell.is_empty() { "-".to_owned() } else { terminal_safe(cell).into_owned() };
+    let line = |line: &str| terminal_safe(line).into_owned();
+    let cell = |cell: &String| match cell.as_str() {
+        "" => "-".to_owned(),
+        text => text.split('\n').map(line).collect::<Vec<_>>().join("\n"),
+    };
     row.iter().map(cell).collect()
 }
 
@@ -151,19 +172,24 @@ fn shown(row: &[String]) -> Vec<String> {
 fn lines(rows: &[Vec<String>], separator: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| measure_text_width(cell)).max().unwrap_or_default()
+        let cells = rows.iter().filter_map(|row| row.get(column)).flat_map(|cell| cell.split('\n'));
+        cells.map(measure_text_width).max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for row in rows {
-        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            text += cell;
-            if index + 1 < row.len() {
-                text += &" ".repeat(width - measure_text_width(cell));
+        let height = row.iter().map(|cell| cell.split('\n').count()).max().unwrap_or_default();
+        for line in 0..height {
+            for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let cell = cell.split('\n').nth(line).unwrap_or_default();
+                text += cell;
+                if index + 1 < row.len() {
+                    text += &" ".repeat(width - measure_text_width(cell));
+                }
+                text += separator;
             }
-            text += separator;
+            text.push('\n');
         }
-        text.push('\n');
     }
     text
 }

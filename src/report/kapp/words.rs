@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use console::measure_text_width;
 use jiff::Timestamp;
 use pushback_preflight::{ObjectRef, Operation};
 
@@ -32,6 +33,23 @@ pub fn operation(operation: Operation) -> &'static str {
         Operation::Noop => "noop",
         Operation::Exists => "exists",
     }
+}
+
+/// Information about a state, broken into lines as kapp's tables do.
+#[must_use]
+pub fn information(text: &str) -> String {
+    const WIDTH: usize = 35;
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if measure_text_width(line) + 1 + measure_text_width(word) <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
 }
 
 /// `8:03:27AM`, in UTC.

@@ -136,7 +136,11 @@ impl Renderer for PlainRenderer {
                 self.output.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
             Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => {}
-            Event::Plan { .. } | Event::AppStart { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
+            Event::Plan { .. }
+            | Event::AppStart { .. }
+            | Event::Finding { .. }
+            | Event::Completed { .. }
+            | Event::NoApp { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 let Look { theme, width, .. } = self.options.look();
                 self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));

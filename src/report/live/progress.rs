@@ -166,6 +166,7 @@ impl Progress {
             | Event::Completed { .. }
             | Event::AppStart { .. }
             | Event::AppEnd { .. }
+            | Event::NoApp { .. }
             | Event::RunEnd { .. } => {}
         }
         true

@@ -39,6 +39,10 @@ impl Session {
         self.pushback.run_in_shell(&format!("./kapp {}", arguments.join(" ")))
     }
 
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     pub(super) fn write(&self, path: &str, text: &str) {
         self.pushback.write(path, text);
     }
