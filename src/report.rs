@@ -23,6 +23,7 @@ pub mod markdown_text;
 pub mod object_rows;
 pub mod output;
 pub mod preview_text;
+pub mod raw_objects;
 pub mod release;
 pub mod serve_text;
 pub mod storage_text;

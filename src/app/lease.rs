@@ -17,6 +17,9 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a holder waits after its lease to learn who holds the lock: as long as a request waits for a server.
 const MAX_OUTAGE: Duration = Duration::from_mins(2);
 
+/// How long a lock holds without being renewed, unless the user says otherwise.
+pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);
+
 /// How long to wait for another run's lock, beyond this run's lease: so long outlasts a run that was killed.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(5);
 
@@ -34,6 +37,12 @@ impl LockOptions {
     #[must_use]
     pub fn new(lease: Duration, patience: Option<Duration>) -> Self {
         Self { lease, patience: patience.unwrap_or(lease + BEYOND_THE_LEASE) }
+    }
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self::new(DEFAULT_LEASE, None)
     }
 }
 

@@ -471,7 +471,7 @@ pub(super) async fn write_lock(
     patch(cluster, app, before, &json!({LOCK_KEY: lock.map(json_text)})).await
 }
 
-fn json_text<T: Serialize>(value: &T) -> String {
+pub(super) fn json_text<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -6,23 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_preflight::ObjectExt as _;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::history;
 use super::identity::RECORD_LABEL;
 use super::inventory::Inventory;
+use super::lease::DEFAULT_LEASE;
 use super::lock::{self, LockEntry};
 use super::moving::{Move, Place};
 use super::record::{
     AppError, LOCK_KEY, MOVE_KEY, OWN_KEY, OwnPart, QUALIFIED_SUFFIX, Record, RecordWrite, config_map_kind,
-    delete_shards, find_shards, patch, read_inventory, reread, write_shards,
+    delete_shards, find_shards, json_text, patch, read_inventory, reread, write_shards,
 };
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::environment::Environment;
-
-/// How long the lock holds while a record moves. It is not renewed: every write requires the state that was read.
-const LEASE: Duration = Duration::from_secs(15);
 
 /// Who moves a record, and how long it waits for others.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +47,8 @@ pub async fn rename(cluster: &dyn Cluster, mover: Mover<'_>, from: &Place, to: &
     let _old = lock_locally(cluster, from, mover.holds && from.app() == to.app()).await?;
     let _new = lock_locally(cluster, to, mover.holds || from.app() == to.app()).await?;
     let (old, new) = futures::try_join!(free(cluster, mover, from), free(cluster, mover, to))?;
-    let lock = server.then(|| LockEntry::new(mover.environment, mover.run, LEASE));
+    // It is not renewed: every write requires the state that was read.
+    let lock = server.then(|| LockEntry::new(mover.environment, mover.run, DEFAULT_LEASE));
     let (label, new) = match (old, new) {
         // In a directory the label is the name.
         (None, Some(new)) if is_ours(&new) && !server => (from.app().name, new),
@@ -215,8 +213,4 @@ async fn delete_old(cluster: &dyn Cluster, old: &Record) -> Result<(), AppError>
         Err(error) if error.kind == ErrorKind::Conflict => Err(AppError::Changed { app: place(old).app().name }),
         Err(error) => Err(AppError::Cluster { action: "delete the app's old record".to_owned(), error }),
     }
-}
-
-fn json_text<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
 }

@@ -6,15 +6,12 @@ use clap::Args;
 
 use super::arguments::{AppArgs, GlobalArgs, app_name, duration};
 use super::screen::{self, ProgressNotes};
-use crate::app::lease::LockOptions;
+use crate::app::lease::{DEFAULT_LEASE, LockOptions};
 use crate::event::EndCause;
 use crate::exit::ExitCode;
 use crate::report::kapp::reports;
 use crate::run::error::CommandError;
 use crate::run::rename::{Prepared, Rename};
-
-/// How long a lock holds by default, as in `apply`.
-const LEASE: Duration = Duration::from_secs(15);
 
 /// Give an app another name or namespace.
 #[derive(Debug, Args)]
@@ -50,7 +47,7 @@ impl RenameArgs {
             let error = CommandError::usage_with_hint("no new name is given", "give --new-name or --new-namespace");
             return Err(error.because(EndCause::NoNewName));
         }
-        let patience = LockOptions::new(LEASE, lock_wait).patience;
+        let patience = LockOptions::new(DEFAULT_LEASE, lock_wait).patience;
         let rename = Rename { cluster: global.cluster()?, app: app.resolve(), new_name, new_namespace, patience };
         rename.prepare(&ProgressNotes(global), global.kapp.is_some()).await
     }

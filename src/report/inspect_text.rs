@@ -9,6 +9,7 @@ use crate::app::record::Observed;
 use crate::apply::tree::Line;
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::kapp::reports;
+use crate::report::raw_objects::raw_objects;
 use crate::report::table::Table;
 use crate::report::words::age;
 
@@ -46,7 +47,7 @@ pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: boo
 #[must_use]
 pub fn raw(objects: &[Arc<Value>], with_managed_fields: bool, as_json: bool) -> String {
     if as_json {
-        let items = reports::raw_objects(objects.iter(), with_managed_fields);
+        let items = raw_objects(objects.iter(), with_managed_fields);
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         return terminal_safe_json(&format!("{list:#}")) + "\n";
     }

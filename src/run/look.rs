@@ -10,9 +10,6 @@ use crate::app::lock;
 use crate::app::record::Observed;
 use crate::event::{DiagnosticCode, Event};
 
-/// How long a rename within an apply waits for another run.
-pub const RENAME_PATIENCE: Duration = Duration::from_secs(20);
-
 /// Reads the app. With `patience`, the app is about to be written: waits until no other run holds its lock.
 ///
 /// # Errors

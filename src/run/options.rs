@@ -230,7 +230,7 @@ impl Default for WriteOptions {
                 exit_early_on_apply_error: true,
                 exit_early_on_wait_error: true,
             },
-            lock: LockOptions::new(Duration::from_secs(15), None),
+            lock: LockOptions::default(),
             history: history::KEEP,
             exit_status: false,
         }

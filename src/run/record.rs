@@ -7,6 +7,7 @@ use super::look;
 use super::running::Run;
 use super::setup::Setup;
 use crate::app::identity::APP_LABEL;
+use crate::app::lease::LockOptions;
 use crate::app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::app::{error::AppError, moving::Place};
@@ -73,7 +74,8 @@ pub async fn finish_rename(run: &Run, setup: &Setup, observed: &Observed) -> Res
 
 async fn move_to(run: &Run, setup: &Setup, from: &Place, to: &Place) -> Result<(), CommandError> {
     run.planning(format!("renaming app {} to {}", from.app().name, to.app().name));
-    let mover = Mover { environment: &run.environment, run: &run.id, patience: look::RENAME_PATIENCE, holds: true };
+    let mover =
+        Mover { environment: &run.environment, run: &run.id, patience: LockOptions::default().patience, holds: true };
     Ok(rename::rename(&*setup.cluster, mover, from, to).await?)
 }
 

@@ -108,6 +108,8 @@ fn columns_can_be_asked_for_that_are_not_shown() {
     assert!(plain(&["list", "--column", "label"]).contains("kapp.k14s.io/app="));
     let everything = plain(&["inspect", "-a", "columns"]);
     assert!(!everything.contains("\tv1\t"), "{everything}");
+    let renamed = ["deploy", "-a", "others", "--prev-app", "columns", "-f", "in-6.yaml", "-y"];
+    assert_eq!(plain(&renamed), "", "the plan is made twice and told once");
 }
 
 fn an_app_that_is_somewhere_else_is_named() {

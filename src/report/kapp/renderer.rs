@@ -36,6 +36,8 @@ pub struct KappRenderer {
     held: Vec<String>,
     /// The counts in the last header about waiting.
     told: Option<(usize, usize)>,
+    /// The plan that is shown: it is made anew where the app gets another name first.
+    shown: Option<Vec<(ObjectRef, Operation)>>,
     /// Objects that are not written, until the first batch names them.
     kept: Vec<(ObjectRef, Operation)>,
     /// Objects that are not written.
@@ -69,6 +71,7 @@ impl KappRenderer {
             waiting: 0,
             held: Vec::new(),
             told: None,
+            shown: None,
             kept: Vec::new(),
             all_kept: Vec::new(),
             unawaited: BTreeSet::new(),
@@ -158,8 +161,11 @@ impl KappRenderer {
         self.kept = others.iter().map(|line| (line.object.clone(), line.operation)).collect();
         let is_unawaited = |line: &&PlannedLine| line.whole.as_ref().is_some_and(|whole| whole.awaited.is_none());
         self.unawaited = changes.iter().filter(is_unawaited).map(|line| line.object.clone()).collect();
-        let others = &others;
-        changes::show(&mut self.ui, changes, others, now.wall);
+        let lines = changes.iter().chain(&others).map(|line| (line.object.clone(), line.operation)).collect();
+        if self.shown.as_ref() != Some(&lines) {
+            changes::show(&mut self.ui, changes, &others, now.wall);
+        }
+        self.shown = Some(lines);
     }
 
     /// Tells once of each object that it does not exist yet.
@@ -225,6 +231,7 @@ impl Renderer for KappRenderer {
                     None => format!("--- deleting app '{app}' (namespace: {namespace})"),
                 };
                 self.ui.line(&line);
+                self.shown = None;
             }
             Event::AppEnd { exit_code, .. } => {
                 self.tell_waits(now);

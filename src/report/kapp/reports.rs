@@ -11,10 +11,8 @@ use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{state, words, yaml};
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL};
-use crate::config::defaults::defaults;
-use crate::config::mask::{MaskNumbers, Masker};
 use crate::event::Target;
-use crate::plan::sides;
+use crate::report::raw_objects::raw_objects;
 
 const RESOURCES: [Column; 8] = [
     Column::new("Namespace", "namespace"),
@@ -95,19 +93,6 @@ pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
 pub fn raw(own: &[Arc<Value>], others: &[Arc<Value>], with_managed_fields: bool) -> Vec<String> {
     let objects = raw_objects(in_order(own, others).into_iter(), with_managed_fields);
     objects.iter().map(|object| format!("---\n{}", yaml::text(Some(object)))).collect()
-}
-
-/// Objects without what deploy tools keep in them for themselves, Secrets masked.
-#[must_use]
-pub fn raw_objects<'o>(objects: impl Iterator<Item = &'o Arc<Value>>, with_managed_fields: bool) -> Vec<Value> {
-    let masker = Masker::new(&defaults().diff_mask_rules);
-    let mut numbers = MaskNumbers::shown_as(words::placeholder);
-    let shown = |object: &Arc<Value>| {
-        let mut object = sides::raw(object, with_managed_fields);
-        masker.mask(&mut object, &mut numbers);
-        object
-    };
-    objects.map(shown).collect()
 }
 
 /// All objects by namespace, name and kind.
