@@ -47,6 +47,8 @@ pub struct Config {
     pub additional_labels: Vec<(String, String)>,
     /// `ownershipLabelRules`.
     pub ownership_label_rules: Vec<PathRule>,
+    /// `deleteStrategyRules`: objects that are left where they are when they go from the app.
+    pub orphaned: Vec<Matcher>,
     /// `labelScopingRules`.
     pub label_scoping_rules: Vec<LabelScopingRule>,
     /// `templateRules`.
@@ -90,6 +92,7 @@ impl Config {
             }
         }
         self.ownership_label_rules.extend(later.ownership_label_rules);
+        self.orphaned.extend(later.orphaned);
         self.label_scoping_rules.extend(later.label_scoping_rules);
         self.template_rules.extend(later.template_rules);
         self.last_applied_exclusions.extend(later.last_applied_exclusions);

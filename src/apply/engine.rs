@@ -139,6 +139,8 @@ pub struct Outcome {
     pub limit: Duration,
     /// The time limit of one object; zero: none.
     pub limit_of_object: Duration,
+    /// Number of failed writes that fail again until the input is corrected.
+    pub incorrect: usize,
     /// The lock was lost.
     pub lock_lost: bool,
     /// The first write found an object that has changed since planning: plan again.
@@ -166,6 +168,8 @@ pub struct Engine<'a> {
     /// Why the run starts nothing more; empty while it proceeds.
     stopped: BTreeSet<Cause>,
     done: Counts,
+    /// Number of failed writes that fail again until the input is corrected.
+    incorrect: usize,
     refused: Vec<Refused>,
 }
 
@@ -220,6 +224,7 @@ impl<'a> Engine<'a> {
             },
             stopped: BTreeSet::new(),
             done: Counts::default(),
+            incorrect: 0,
             refused: Vec::new(),
         }
     }
@@ -405,6 +410,7 @@ impl<'a> Engine<'a> {
             }
             _ => {}
         }
+        self.incorrect += usize::from(failure.is_permanent());
         let stopped = matches!(failure, Failure::Stopped(_) | Failure::NotSent);
         self.events.send(Event::ChangeDone {
             object: planned.change.object.clone(),
@@ -466,6 +472,7 @@ impl<'a> Engine<'a> {
             late: self.stopped.contains(&Cause::Late),
             limit: self.options.wait_timeout,
             limit_of_object: self.options.wait_resource_timeout,
+            incorrect: self.incorrect,
             lock_lost: self.stopped.contains(&Cause::LockLost),
             plan_again: self.stopped.contains(&Cause::PlanAgain),
             refused: self.refused,

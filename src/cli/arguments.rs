@@ -302,12 +302,23 @@ impl ReadingArgs {
             override_ownership: plan.dangerous_override_ownership_of_existing_resources
                 || !plan.ownership_override_allowed_apps.is_empty(),
             kapp_annotations: plan.kapp_annotations,
+            tells_drift: plan.diff_against == DiffAgainst::Live,
+            strict: plan.strict,
             override_allowed_apps: plan.ownership_override_allowed_apps,
             storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
             storage_backup: plan.storage_backup,
         };
         Ok((input, plan))
     }
+}
+
+/// What the app's objects are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffAgainst {
+    /// What the app sets.
+    Manifest,
+    /// What others have set, too.
+    Live,
 }
 
 /// How it is planned.
@@ -322,6 +333,10 @@ pub struct PlanArgs {
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide_short_help = true)]
     pub strict: bool,
+    /// What the app's objects are compared with. manifest: what the app sets; what others have set stays, and is no
+    /// difference. live: the same, with a warning for each field in `spec` that others have set
+    #[arg(long, value_name = "WHAT", default_value = "manifest")]
+    pub diff_against: DiffAgainst,
     /// Send unchanged objects to the server too
     #[arg(long, hide_short_help = true)]
     pub recheck: bool,

@@ -14,6 +14,9 @@ use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 use crate::managed_fields as fields;
 
+/// Annotation that says what becomes of an object when it goes from the app.
+const DELETE_STRATEGY: &str = "kapp.k14s.io/delete-strategy";
+
 /// What is needed to label an app's objects.
 #[derive(Clone, Debug)]
 pub struct Stamp<'a> {
@@ -50,6 +53,12 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
         && let Some(annotations) = Arc::make_mut(&mut value).metadata_map_mut("annotations")
     {
         annotations.insert("kapp.k14s.io/nonce".to_owned(), stamp.nonce.into());
+    }
+    if matcher::matches_any(&stamp.config.orphaned, &desired.value)
+        && let Some(annotations) = Arc::make_mut(&mut value).metadata_map_mut("annotations")
+    {
+        // On the object, so that a deletion knows of it without the Config, and kapp too.
+        annotations.entry(DELETE_STRATEGY).or_insert_with(|| "orphan".into());
     }
     if let Some(after) = desired.strategies.renew_after
         && let Some(time) = live.and_then(|live| renewal::time(live, after, stamp.now))

@@ -20,8 +20,8 @@ use super::providers::Providers;
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, missing, misspelt, operators, ordering, original, quota, refusal,
-    rivals, stale_pods, takeover, webhook_first,
+    Plan, PlanError, PlanWarning, Planned, Retained, drift, missing, misspelt, operators, ordering, original, quota,
+    refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::{APP_LABEL, RECORD_LABEL, has_copy};
 use crate::app::inventory::Entry;
@@ -62,6 +62,10 @@ pub struct Options {
     pub storage: StorageOptions,
     /// Put kapp's copies of the manifest on objects, even where kapp has left none.
     pub kapp_annotations: bool,
+    /// Tell of fields that other managers have set.
+    pub tells_drift: bool,
+    /// Whether what no server takes is refused, or only told.
+    pub strict: bool,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -216,6 +220,12 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {
         refusals.extend(quota::check(cluster, kinds, &objects).await);
+        if options.strict {
+            refusals.extend(size::check(&objects));
+        }
+    }
+    if options.tells_drift {
+        warnings.extend(drift::warnings(&objects));
     }
     let graph = ordering::draw(&objects, config, &observed.app.namespace)?;
     Ok(Plan {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{ObjectExt as _, Operation, PathSegment};
+use pushback_preflight::{ObjectExt as _, ObjectKey, Operation, PathSegment};
 use serde_json::Value;
 
 use super::bindings::{Bindings, rule};
 use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule};
-use super::{PlanError, Planned};
+use super::{PlanError, Planned, takeover};
 use crate::config::{Config, ordering};
 use crate::manifest::InputError;
 
@@ -48,6 +48,7 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
         }
     }
     wait_for(&mut nodes, &new_backends(objects), true);
+    wait_for(&mut nodes, &scaled(objects), true);
     wait_for(&mut nodes, &operators(objects), true);
     let missed = missed(objects);
     if !missed.is_empty() {
@@ -75,9 +76,27 @@ fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
     pairs.filter(|(index, first)| index != first).collect()
 }
 
-/// Pairs of indexes: (webhook configuration, a new Service of the same set that it calls). The API server calls a
-/// webhook as soon as its configuration exists; until its Service does, every write in its scope fails, and so does
-/// whatever the default order puts after those, possibly the Service itself.
+/// Pairs of indexes: (autoscaler, the workload of the same set that it scales).
+fn scaled(objects: &[Planned]) -> Vec<(usize, usize)> {
+    let mut indexes: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for (index, planned) in objects.iter().enumerate().filter(|(_, planned)| is_upserted(planned)) {
+        indexes.insert(planned.change.object.key(), index);
+    }
+    for (index, planned) in objects.iter().enumerate().filter(|(_, planned)| is_upserted(planned)) {
+        let targets = takeover::targets(planned.change.desired.as_deref().into_iter());
+        pairs.extend(targets.iter().filter_map(|target| indexes.get(target)).map(|&target| (index, target)));
+    }
+    pairs
+}
+
+fn is_upserted(planned: &Planned) -> bool {
+    planned.change.operation != Operation::Delete
+}
+
+/// Pairs of indexes: (webhook configuration, a new Service of the same set that it calls, or a new workload behind it). The
+/// API server calls a webhook as soon as its configuration exists; until something answers, every write in its scope
+/// fails, and so does whatever the default order puts after those, possibly the Service itself.
 fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
     let is_new = |planned: &Planned| planned.change.operation == Operation::Create;
     let services: BTreeMap<(&str, &str), usize> = objects
@@ -91,6 +110,16 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
     if services.is_empty() {
         return Vec::new();
     }
+    let workloads: Vec<(usize, &Value)> = objects
+        .iter()
+        .enumerate()
+        .filter(|(_, planned)| is_new(planned) && planned.change.object.group == "apps")
+        .filter_map(|(index, planned)| Some((index, planned.change.desired.as_deref()?)))
+        .collect();
+    let behind = |service: usize| {
+        let service = objects[service].change.desired.as_deref().unwrap_or(&Value::Null);
+        workloads.iter().filter(|(_, workload)| selects(service, workload)).map(|(index, _)| *index)
+    };
     let calls = |planned: &Planned| -> BTreeSet<usize> {
         let webhooks = planned.change.desired.as_deref().and_then(|object| object.get("webhooks")?.as_array());
         let called = |webhook: &Value| {
@@ -103,8 +132,21 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
         .iter()
         .enumerate()
         .filter(|(_, planned)| planned.change.object.group == "admissionregistration.k8s.io")
-        .flat_map(|(index, planned)| calls(planned).into_iter().map(move |service| (index, service)))
+        .flat_map(|(index, planned)| {
+            let services = calls(planned);
+            let workloads: Vec<usize> = services.iter().flat_map(|&service| behind(service)).collect();
+            services.into_iter().chain(workloads).map(move |backend| (index, backend))
+        })
         .collect()
+}
+
+/// Whether a Service leads to the Pods of a workload.
+fn selects(service: &Value, workload: &Value) -> bool {
+    let labels = workload.pointer("/spec/template/metadata/labels");
+    let Some(selector) = service.pointer("/spec/selector").and_then(Value::as_object) else { return false };
+    service.namespace() == workload.namespace()
+        && !selector.is_empty()
+        && selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
 /// Pairs of indexes: (operator, a definition of it whose objects are carried over). The new operator starts once that is

@@ -137,6 +137,10 @@ pub struct PlanOptions {
     pub default_label_scoping: bool,
     /// Whether to put kapp's copies of the manifest on objects.
     pub kapp_annotations: bool,
+    /// Whether to tell of fields that other managers have set.
+    pub tells_drift: bool,
+    /// Whether what no server takes is refused before anything is written.
+    pub strict: bool,
     /// Whether to take over objects of other apps.
     pub override_ownership: bool,
     /// Take over objects of these apps only.
@@ -160,6 +164,8 @@ impl Default for PlanOptions {
             update_strategy: UpdateStrategy::default(),
             default_label_scoping: true,
             kapp_annotations: false,
+            tells_drift: false,
+            strict: true,
             override_ownership: false,
             override_allowed_apps: Vec::new(),
             storage: StoragePolicy::default(),

@@ -195,7 +195,12 @@ impl End {
         } else if write_failed {
             let count = outcome.progress.iter().filter(|progress| matches!(progress, Progress::WriteFailed(_))).count();
             let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
-            (ExitCode::Partial, RunOutcome::Failed, format!("{objects} could not be written"), vec![resume])
+            let hint = match outcome.incorrect {
+                0 => resume,
+                incorrect if incorrect == count => CORRECT.to_owned(),
+                _ => format!("{CORRECT}; what else failed is tried again then"),
+            };
+            (ExitCode::Partial, RunOutcome::Failed, format!("{objects} could not be written"), vec![hint])
         } else if outcome.late && any(&|progress| matches!(progress, Progress::Writing(_))) {
             (
                 ExitCode::Partial,
@@ -237,6 +242,9 @@ impl End {
         Self { error, hints, cause, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
     }
 }
+
+/// What helps where the server refuses the input itself.
+const CORRECT: &str = "correct what the server refuses; the next run goes on where this one stopped";
 
 /// A hint for each finalizer that holds up a deletion: who has to remove it.
 fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {

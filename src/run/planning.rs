@@ -60,6 +60,8 @@ pub async fn plan_apply(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         kapp_annotations: options.kapp_annotations,
+        tells_drift: options.tells_drift,
+        strict: options.strict,
         default_label_scoping: options.default_label_scoping,
         storage: StorageOptions {
             policy: options.storage,

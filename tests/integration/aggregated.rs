@@ -14,7 +14,10 @@ const SOON: Duration = Duration::from_secs(60);
 const GROUP: &str = "aggregated.example.com";
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![ApiServer: a_kind_of_an_aggregated_api_is_written_without_a_dry_run]
+    cases![
+        ApiServer: a_kind_of_an_aggregated_api_is_written_without_a_dry_run,
+        ApiServer: a_definition_whose_api_group_is_broken_is_deleted,
+    ]
 }
 
 /// An API server of one kind that knows no dry-run: what it is sent, it does.
@@ -145,4 +148,45 @@ fn a_kind_of_an_aggregated_api_is_written_without_a_dry_run() {
     let without = gadget(2).replace("size: 2", "");
     assert_eq!(run(&["apply"], &(without + settings)).1, ["PATCH"]);
     assert_eq!(run(&["apply"], settings).1, ["DELETE"]);
+}
+
+/// An APIService without a backend stands in the way of a definition's own API: nobody can read its objects.
+fn a_definition_whose_api_group_is_broken_is_deleted() {
+    let cluster = TestCluster::start(&Options::default());
+    let namespace = cluster.namespace("broken");
+    for (voice, group) in [("kapp", "kapp.broken.example.com"), ("pushback", "own.broken.example.com")] {
+        let api_service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": format!("v1.{group}")},
+            "spec": {
+                "group": group, "version": "v1", "groupPriorityMinimum": 1000, "versionPriority": 10,
+                "service": {"namespace": "default", "name": "nowhere"}, "insecureSkipTLSVerify": true,
+            },
+        });
+        cluster.api().apply(&api_service).ok();
+        let pushback = Pushback::on(&cluster).with("PUSHBACK_VOICE", voice);
+        pushback.write(
+            "app.yaml",
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: gears.{group}}}\n\
+                 spec:\n  group: {group}\n  scope: Namespaced\n  names: {{kind: Gear, plural: gears}}\n  versions:\n  \
+                 - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}\n---\n\
+                 apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\n"
+            ),
+        );
+        let app = ["-a", voice, "-n", &namespace, "--yes"];
+        let deploy = if voice == "kapp" { "deploy" } else { "apply" };
+        pushback.run(&[&[deploy, "-f", "app.yaml"][..], &app].concat()).expect(0);
+        let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gears.{group}");
+        assert_eq!(cluster.api().get(&definition).status, 200);
+        let delete = |further: &[&str]| pushback.run(&[&["delete"][..], &app, further].concat());
+        if voice == "pushback" {
+            // What would be deleted along with it cannot be told, so that it takes a word of the user.
+            let refused = delete(&[]).expect(10);
+            assert!(refused.stderr.contains("its objects could not be"), "{}", refused.stderr);
+            delete(&["--preflight=none"]).expect(0);
+        } else {
+            delete(&[]).expect(0);
+        }
+        assert_eq!(cluster.api().get(&definition).status, 404, "{voice}");
+    }
 }

@@ -20,6 +20,7 @@ mod destructive_change;
 mod diff_crds;
 mod directory;
 mod documents;
+mod drift;
 mod examples;
 mod exists;
 mod experiments;
@@ -108,6 +109,7 @@ fn all_tests() -> Vec<TestCase> {
         diff_crds::tests(),
         directory::tests(),
         documents::tests(),
+        drift::tests(),
         examples::tests(),
         exists::tests(),
         experiments::tests(),

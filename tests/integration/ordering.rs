@@ -12,6 +12,7 @@ use crate::support::{TestCase, TestCluster, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: definitions_namespaces_and_configuration_come_first,
+        ApiServer: a_webhook_comes_after_what_answers_it_and_an_autoscaler_after_what_it_scales,
         Controllers: a_workload_waits_until_what_it_stands_on_is_ready,
         ApiServer: custom_resources_are_deleted_before_their_definition_and_the_rest_after_it,
         ApiServer: annotations_order_creation_and_deletion,
@@ -90,6 +91,26 @@ rules: [{apiGroups: [''], resources: [configmaps], verbs: [get]}]
 const SECRET: &str = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {key: value}\n";
 const SERVICE: &str =
     "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n";
+
+fn a_webhook_comes_after_what_answers_it_and_an_autoscaler_after_what_it_scales() {
+    let app = app("order");
+    let namespace = &app.namespace;
+    let webhook = format!(
+        "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: {namespace}}}\n\
+         webhooks:\n- name: check.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  failurePolicy: Ignore\n  \
+         namespaceSelector: {{matchLabels: {{nobody: has}}}}\n  clientConfig: {{service: {{namespace: {namespace}, name: web}}}}\n  \
+         rules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}}]\n"
+    );
+    let scaler = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  maxReplicas: 3\n  \
+                  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n";
+    let input = webhook + scaler + SERVICE + DEPLOYMENT + &DEPLOYMENT.replace("web", "other");
+    let ran = app.apply(&input, &["--wait=false"]).expect(0);
+    for backend in ["Service web", "Deployment web"] {
+        assert_order(&ran, backend, &format!("ValidatingWebhookConfiguration {namespace}"));
+    }
+    assert_order(&ran, "Deployment web", "HorizontalPodAutoscaler web");
+    app.delete(&["--wait=false"]).expect(0);
+}
 
 fn definitions_namespaces_and_configuration_come_first() {
     let (app, group) = (app("order"), "first.order.example.com");

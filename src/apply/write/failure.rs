@@ -3,7 +3,7 @@
 use pushback_preflight::judge::Refused;
 
 use crate::app::lease::LockLost;
-use crate::cluster::ClusterError;
+use crate::cluster::{ClusterError, ErrorKind};
 
 /// Why a write failed.
 #[derive(Debug)]
@@ -40,6 +40,15 @@ impl Failure {
             | Self::Stopped(message) => message.clone(),
             Self::NotSent => String::new(),
             Self::LockLost => LockLost.to_string(),
+        }
+    }
+
+    /// Whether only a change of the input can help.
+    pub(in crate::apply) fn is_permanent(&self) -> bool {
+        match self {
+            Self::Cluster(error) => matches!(error.kind, ErrorKind::Invalid | ErrorKind::TooLarge),
+            Self::RefusedBefore(_, reason) => reason == "Invalid",
+            _ => false,
         }
     }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::config::ordering::{check_group, parse_rule};
 use crate::config::{
-    ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, LabelScopingRule, ObjectReference, Path, PathRule,
-    PreflightRule, PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, TemplateRule, WaitRule,
+    ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, LabelScopingRule, Matcher, ObjectReference, Path,
+    PathRule, PreflightRule, PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, TemplateRule, WaitRule,
 };
 
 use super::matchers::{Regexes, path, resource_matchers, texts};
@@ -132,6 +132,15 @@ fn rebase_action(fields: &Fields<'_>) -> Option<RebaseAction> {
 pub(super) fn path_rule(node: &Node<'_>) -> PathRule {
     let fields = node.fields(shapes::PATH_RULE);
     PathRule { path: required_path(&fields), matchers: resource_matchers(&fields) }
+}
+
+/// The matchers of an entry of `deleteStrategyRules`.
+pub(super) fn delete_strategy_rule(node: &Node<'_>) -> Vec<Matcher> {
+    let fields = node.fields(shapes::DELETE_STRATEGY_RULE);
+    if let Some(strategy) = fields.required("strategy") {
+        let _ = strategy.choice(&[("orphan", ())]);
+    }
+    resource_matchers(&fields)
 }
 
 pub(super) fn label_scoping_rule(node: &Node<'_>) -> LabelScopingRule {

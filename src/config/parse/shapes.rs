@@ -21,6 +21,7 @@ pub(super) const CONFIG: Keys = &[
     "waitRules",
     "additionalLabels",
     "ownershipLabelRules",
+    "deleteStrategyRules",
     "labelScopingRules",
     "templateRules",
     "diffAgainstLastAppliedFieldExclusionRules",
@@ -51,6 +52,9 @@ pub(super) const REBASE_RULE: Keys = &["path", "paths", "type", "sources", "reso
 
 /// An entry of `diffMaskRules` or `ownershipLabelRules`.
 pub(super) const PATH_RULE: Keys = &["path", "resourceMatchers"];
+
+/// An entry of `deleteStrategyRules`.
+pub(super) const DELETE_STRATEGY_RULE: Keys = &["strategy", "resourceMatchers"];
 
 /// An entry of `labelScopingRules`.
 pub(super) const LABEL_SCOPING_RULE: Keys = &["path", "isDefault", "resourceMatchers"];
@@ -123,6 +127,7 @@ pub(super) const ALL: &[Keys] = &[
     CHANGE_RULE_BINDING,
     REBASE_RULE,
     PATH_RULE,
+    DELETE_STRATEGY_RULE,
     LABEL_SCOPING_RULE,
     TEMPLATE_RULE,
     AFFECTED_RESOURCES,

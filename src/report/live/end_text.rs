@@ -31,9 +31,13 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
     text += &unfinished_text(unfinished, options);
     let (command, name) = subject(progress);
     let writes = matches!(command, "apply" | "delete");
-    if let Some(summary) =
+    if let Some(mut summary) =
         summary(command, (&name, &progress.cluster), (*outcome, *exit_code), done, unfinished, *elapsed)
     {
+        // Where the input has to be corrected, the same again would fail again.
+        if *exit_code == ExitCode::Partial.code() && !hints.iter().any(|hint| hint.starts_with("correct ")) {
+            summary.push_str(" Run again to resume.");
+        }
         let role = if *exit_code == 0 { Role::Good } else { Role::Bad };
         text += &painted(&summary, role, theme);
     }
@@ -103,7 +107,7 @@ fn summary(
         return Some(format!("{verb} in {elapsed}, but {left}: {done_words}."));
     }
     if is(ExitCode::Partial) {
-        return Some(format!("Unfinished after {elapsed}, {left}: {done_words}. Run again to resume."));
+        return Some(format!("Unfinished after {elapsed}, {left}: {done_words}."));
     }
     if done.writes() == 0 {
         return Some("Stopped: nothing was written.".to_owned());
