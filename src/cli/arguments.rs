@@ -328,8 +328,9 @@ pub struct PlanArgs {
     /// Delete nothing that is gone from the input
     #[arg(long, short = 'p')]
     pub patch: bool,
-    /// Refuse objects with fields that their kind lacks, or with list items of the same key. Where false, a warning names
-    /// them: the fields are left out, and the items are all written
+    /// Refuse objects with fields that their kind lacks, with list items of the same key, or larger than etcd takes by
+    /// default. Where false, a warning names them: the fields are left out, and the items are all written; of the size
+    /// the server decides
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide_short_help = true)]
     pub strict: bool,

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{Finding, Operation, Verdict};
+use pushback_preflight::{Finding, Operation, Verdict, Verification};
 use serde_json::Value;
 
 use super::Planned;
@@ -20,8 +20,10 @@ pub(super) fn check(objects: &[Planned]) -> Vec<Finding> {
 
 fn one(planned: &Planned) -> Option<Finding> {
     let change = &planned.change;
-    let writes = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);
-    let after = change.result.as_deref().or(change.desired.as_deref()).filter(|_| writes)?;
+    // What the server refuses by itself, it has told.
+    let is_written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace)
+        && change.verification != Verification::Refused;
+    let after = change.result.as_deref().or(change.desired.as_deref()).filter(|_| is_written)?;
     let is_custom = is_custom_group(&change.object.group);
     let size = stored(after, is_custom);
     // A store that holds such an object already has another limit.
@@ -33,7 +35,7 @@ fn one(planned: &Planned) -> Option<Finding> {
         );
         Finding::new(RULE, "too-large", Verdict::Breaking, change.object.clone(), message)
             .at(change.locate(&[]))
-            .remedy("split the object, or keep the data in a volume or an image")
+            .remedy("split the object, or keep its data elsewhere; where the store takes more, --strict=false lets it decide")
     })
 }
 
