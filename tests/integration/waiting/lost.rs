@@ -236,6 +236,9 @@ fn a_webhook_configuration_is_ready_once_somebody_answers_for_it() {
             "rules": [{"apiGroups": [name], "apiVersions": ["v1"], "resources": ["nothing"], "operations": ["CREATE"]}],
         }],
     });
+    // A new workload would have to be ready before the configuration is written.
+    app.write(&[stuck_deployment("hook")]);
+    app.apply(&["--wait=false"]).expect(0);
     app.write(&[service, stuck_deployment("hook"), configuration.clone()]);
     let mut run = app.start(&["--wait-timeout", "5m"]);
     let told = run.wait_for("it is waited for", |event| {
