@@ -49,6 +49,8 @@ pub struct Config {
     pub ownership_label_rules: Vec<PathRule>,
     /// `deleteStrategyRules`: objects that are left where they are when they go from the app.
     pub orphaned: Vec<Matcher>,
+    /// `fieldOwnershipRules`: fields that nobody else is to own.
+    pub exclusive_fields: Vec<PathRule>,
     /// `labelScopingRules`.
     pub label_scoping_rules: Vec<LabelScopingRule>,
     /// `templateRules`.
@@ -93,6 +95,7 @@ impl Config {
         }
         self.ownership_label_rules.extend(later.ownership_label_rules);
         self.orphaned.extend(later.orphaned);
+        self.exclusive_fields.extend(later.exclusive_fields);
         self.label_scoping_rules.extend(later.label_scoping_rules);
         self.template_rules.extend(later.template_rules);
         self.last_applied_exclusions.extend(later.last_applied_exclusions);

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-pub use foreign::{ForeignField, foreign_fields};
+pub use foreign::{ForeignField, foreign_fields, is_of_control_plane};
 pub use owners::{ManagerEntry, Owner, managers, owners_of};
 pub(crate) use resolve::element_matches;
 pub use resolve::{project, resolve};
@@ -230,6 +230,20 @@ impl FieldSet {
             let left = child.without(rest);
             if !left.is_empty() {
                 set.children.insert(first.clone(), left);
+            }
+        }
+        set
+    }
+
+    /// The part of the set at a path and below it.
+    #[must_use]
+    pub fn only(&self, path: &[Element]) -> Self {
+        let Some((first, rest)) = path.split_first() else { return self.clone() };
+        let mut set = Self::default();
+        if let Some(child) = self.children.get(first) {
+            let part = child.only(rest);
+            if !part.is_empty() {
+                set.children.insert(first.clone(), part);
             }
         }
         set

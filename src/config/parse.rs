@@ -125,6 +125,7 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
         wait_rules: fields.list("waitRules").iter().filter_map(rules::wait_rule).collect(),
         ownership_label_rules: entries(&fields, "ownershipLabelRules", rules::path_rule),
         orphaned: entries(&fields, "deleteStrategyRules", rules::delete_strategy_rule).into_iter().flatten().collect(),
+        exclusive_fields: entries(&fields, "fieldOwnershipRules", rules::field_ownership_rule),
         additional_labels: fields.optional("additionalLabels").map(|node| rules::labels(&node)).unwrap_or_default(),
         label_scoping_rules: entries(&fields, "labelScopingRules", rules::label_scoping_rule),
         last_applied_exclusions: entries(&fields, "diffAgainstLastAppliedFieldExclusionRules", rules::path_rule),

@@ -32,7 +32,7 @@ pub fn foreign_fields(object: &Value, manifest: &Value, own: &str) -> Vec<Foreig
     let ours = ours.fold(FieldSet::default(), |set, entry| set.union(&entry.fields));
     let mut found = Vec::new();
     // Status and scale have writers of their own.
-    let is_other = |manager: &str| manager != own && !CONTROL_PLANE.contains(&manager);
+    let is_other = |manager: &str| manager != own && !is_of_control_plane(manager);
     let others = entries.iter().filter(|entry| is_other(&entry.owner.manager) && entry.owner.subresource.is_empty());
     for entry in others {
         for path in entry.fields.difference(&ours).leaves() {
@@ -51,6 +51,12 @@ pub fn foreign_fields(object: &Value, manifest: &Value, own: &str) -> Vec<Foreig
     found.sort();
     found.dedup();
     found
+}
+
+/// Whether a manager is part of the control plane.
+#[must_use]
+pub fn is_of_control_plane(manager: &str) -> bool {
+    CONTROL_PLANE.contains(&manager)
 }
 
 impl ForeignField {

@@ -324,7 +324,8 @@ fn is_unchanged(
         return diff::diff(live, body, &DiffOptions::default()).is_empty();
     }
     let Ok(managers) = fields::managers(live) else { return false };
-    if takeover::is_needed(&managers) {
+    let exclusive = takeover::exclusive_paths(context.stamp.config, body);
+    if takeover::is_needed(&managers) || takeover::is_shared(&managers, &exclusive, live) {
         return false;
     }
     let mut ours = managers.iter().filter(|entry| entry.owner.manager == FIELD_MANAGER);

@@ -2,6 +2,7 @@
 //! so that fields which the manifest no longer sets are really removed. Afterwards only our apply writes them.
 
 mod autoscaler;
+mod exclusive;
 mod preview;
 #[cfg(test)]
 mod tests;
@@ -14,9 +15,11 @@ use serde_json::{Value, json};
 use super::diff::FieldChange;
 use crate::app::identity::ORIGINAL_ANNOTATIONS;
 use crate::cluster::{FIELD_MANAGER, Patch};
+use crate::config::Path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 pub use autoscaler::targets;
+pub use exclusive::{exclusive_paths, is_shared};
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
 
 /// Deploy tools whose objects are taken over. Manual edits (`kubectl edit`) are never taken over, nor objects created
@@ -37,6 +40,10 @@ const NAMED: usize = 3;
 pub struct Takeover {
     /// The managers whose entries become ours.
     pub from: Vec<String>,
+    /// The managers whose fields become ours because a Config makes their ownership exclusive.
+    pub shared_with: Vec<String>,
+    /// Where it is exclusive.
+    pub exclusive: Vec<Path>,
     /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,
     /// Fields to remove, because nobody else owns them and the manifest does not set them; defaults may return.
@@ -65,18 +72,24 @@ struct OtherVersion {
 /// `known` are the object's entries, `wanted` are the fields that the manifest sets.
 fn plan(
     live: &Value,
-    known: Vec<ManagerEntry>,
+    mut known: Vec<ManagerEntry>,
     wanted: &FieldSet,
     keeps_replicas: bool,
+    exclusive: &[Path],
 ) -> Result<Option<Takeover>, OtherVersion> {
-    let (old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
+    let claimed = exclusive::claim(&mut known, exclusive, live);
+    let (mut old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
         known.into_iter().partition(|entry| is_predecessor(&entry.owner) || is_ours(&entry.owner));
     let mut from: Vec<String> =
         old.iter().filter(|entry| !is_ours(&entry.owner)).map(|entry| entry.owner.manager.clone()).collect();
     from.dedup();
-    if from.is_empty() {
+    let mut shared_with: Vec<String> = claimed.iter().map(|entry| entry.owner.manager.clone()).collect();
+    shared_with.sort();
+    shared_with.dedup();
+    if from.is_empty() && shared_with.is_empty() {
         return Ok(None);
     }
+    old.extend(claimed);
     let kept = others.iter().fold(wanted.clone(), |kept, entry| kept.union(&entry.fields));
     let api_version = live.text("/apiVersion");
     if let Some(entry) = old.iter().find(|entry| entry.owner.api_version != api_version) {
@@ -106,7 +119,18 @@ fn plan(
         },
         fields: union,
     };
-    Ok(Some(Takeover { from, keeps_replicas, removals, copies, ours, others, left: Vec::new() }))
+    let exclusive = exclusive.to_vec();
+    Ok(Some(Takeover {
+        from,
+        shared_with,
+        exclusive,
+        keeps_replicas,
+        removals,
+        copies,
+        ours,
+        others,
+        left: Vec::new(),
+    }))
 }
 
 /// The deployed part of an entry, without fields of the object's life cycle: status belongs to controllers, whoever
@@ -185,7 +209,14 @@ impl Takeover {
     /// A note that names the predecessors. The removals are part of the diff.
     #[must_use]
     pub fn note(&self) -> String {
-        let mut note = format!("continues the work of {}", self.from.join(", "));
+        let mut parts = Vec::new();
+        if !self.from.is_empty() {
+            parts.push(format!("continues the work of {}", self.from.join(", ")));
+        }
+        if !self.shared_with.is_empty() {
+            parts.push(format!("owns alone what {} has set too", self.shared_with.join(", ")));
+        }
+        let mut note = parts.join("; ");
         if !self.copies.is_empty() {
             note.push_str(", without the copies of the manifest in annotations");
         }

@@ -10,6 +10,7 @@ use crate::support::{Ran, TestCase, TestCluster, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: what_others_have_set_is_told_where_it_is_asked_for,
+        ApiServer: what_others_have_set_goes_where_a_config_says_so,
         ApiServer: a_config_leaves_objects_where_they_are,
         ApiServer: what_the_store_cannot_hold_is_refused_before_anything_is_written,
     ]
@@ -58,6 +59,44 @@ fn what_others_have_set_is_told_where_it_is_asked_for() {
     assert!(planned(&ran).iter().all(|line| line.starts_with("noop")), "{:?}", planned(&ran));
     app.apply(&WEB.replace("web:1", "web:2"), &["--wait=false", "--diff-against=live"]).expect(0);
     assert_eq!(api().get(&path).ok()["spec"]["template"]["spec"]["nodeSelector"]["disk"], "ssd", "it stays");
+}
+
+fn what_others_have_set_goes_where_a_config_says_so() {
+    let app = app("drift");
+    let rule = |path: &str, kind: &str| {
+        format!(
+            "- path: {path}\n  ownership: exclusive\n  resourceMatchers: [{{apiVersionKindMatcher: {{apiVersion: {kind}}}}}]\n"
+        )
+    };
+    let config = "---\napiVersion: pushback.dev/v1alpha1\nkind: Config\nfieldOwnershipRules:\n".to_owned()
+        + &rule("[data]", "v1, kind: ConfigMap")
+        + &rule("[spec, template, spec, nodeSelector]", "apps/v1, kind: Deployment")
+        + &rule("[spec, template, spec, containers, {allIndexes: true}, env]", "apps/v1, kind: Deployment");
+    let input = config + WEB + &config_map("settings", "1");
+    app.apply(&input, &["--wait=false"]).expect(0);
+    let deployment = format!("/apis/apps/v1/namespaces/{}/deployments/web", app.namespace);
+    let settings = config_map_path(&app.namespace, "settings");
+    let foreign = json!({"metadata": {"labels": {"theirs": "x"}}, "spec": {"paused": true, "template": {"spec": {
+        "nodeSelector": {"disk": "ssd"}, "terminationGracePeriodSeconds": 7}}}});
+    api().merge_patch(&deployment, &foreign).ok();
+    let env = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": app.namespace},
+        "spec": {"template": {"spec": {"containers": [{"name": "main", "env": [{"name": "A", "value": "1"}]}]}}}});
+    api().apply(&env).ok();
+    api().merge_patch(&settings, &json!({"data": {"more": "x"}, "metadata": {"labels": {"theirs": "x"}}})).ok();
+
+    let ran = app.apply(&input, &["--wait=false"]).expect(0);
+    let mut lines = planned(&ran);
+    lines.sort();
+    assert_eq!(lines, ["update ConfigMap settings", "update Deployment web"]);
+    let live = api().get(&deployment).ok();
+    let pod = &live["spec"]["template"]["spec"];
+    assert_eq!((&pod["nodeSelector"], &pod["containers"][0]["env"]), (&Value::Null, &Value::Null));
+    assert_eq!((&live["spec"]["paused"], &pod["terminationGracePeriodSeconds"]), (&json!(true), &json!(7)));
+    assert_eq!(live["metadata"]["labels"]["theirs"], "x");
+    let live = api().get(&settings).ok();
+    assert_eq!((&live["data"], &live["metadata"]["labels"]["theirs"]), (&json!({"key": "1"}), &json!("x")));
+    let again = app.apply(&input, &["--wait=false"]).expect(0);
+    assert_eq!(again.end()["outcome"], "unchanged", "{:?}", planned(&again));
 }
 
 fn a_config_leaves_objects_where_they_are() {

@@ -58,7 +58,9 @@ impl Writer {
         let mut continued = None;
         if let (Some(answer), Some(known)) = (told, &planned.takeover) {
             let autoscaled = takeover::Autoscaled::Known(known.keeps_replicas);
-            let scene = takeover::Scene { cluster: &*self.cluster, address, live: seen, body, answer, autoscaled };
+            let exclusive = &known.exclusive;
+            let scene =
+                takeover::Scene { cluster: &*self.cluster, address, live: seen, body, answer, autoscaled, exclusive };
             continued = match takeover::continue_work(scene).await {
                 Some(Ok(continued)) => Some(continued),
                 Some(Err(takeover::Refused::Server(error))) => return Err(Failure::Cluster(error)),

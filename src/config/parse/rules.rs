@@ -134,6 +134,15 @@ pub(super) fn path_rule(node: &Node<'_>) -> PathRule {
     PathRule { path: required_path(&fields), matchers: resource_matchers(&fields) }
 }
 
+/// An entry of `fieldOwnershipRules`; its only ownership is `exclusive`.
+pub(super) fn field_ownership_rule(node: &Node<'_>) -> PathRule {
+    let fields = node.fields(shapes::FIELD_OWNERSHIP_RULE);
+    if let Some(ownership) = fields.required("ownership") {
+        let _ = ownership.choice(&[("exclusive", ())]);
+    }
+    PathRule { path: required_path(&fields), matchers: resource_matchers(&fields) }
+}
+
 /// The matchers of an entry of `deleteStrategyRules`.
 pub(super) fn delete_strategy_rule(node: &Node<'_>) -> Vec<Matcher> {
     let fields = node.fields(shapes::DELETE_STRATEGY_RULE);

@@ -22,6 +22,7 @@ pub(super) const CONFIG: Keys = &[
     "additionalLabels",
     "ownershipLabelRules",
     "deleteStrategyRules",
+    "fieldOwnershipRules",
     "labelScopingRules",
     "templateRules",
     "diffAgainstLastAppliedFieldExclusionRules",
@@ -52,6 +53,9 @@ pub(super) const REBASE_RULE: Keys = &["path", "paths", "type", "sources", "reso
 
 /// An entry of `diffMaskRules` or `ownershipLabelRules`.
 pub(super) const PATH_RULE: Keys = &["path", "resourceMatchers"];
+
+/// An entry of `fieldOwnershipRules`.
+pub(super) const FIELD_OWNERSHIP_RULE: Keys = &["path", "ownership", "resourceMatchers"];
 
 /// An entry of `deleteStrategyRules`.
 pub(super) const DELETE_STRATEGY_RULE: Keys = &["strategy", "resourceMatchers"];
@@ -128,6 +132,7 @@ pub(super) const ALL: &[Keys] = &[
     REBASE_RULE,
     PATH_RULE,
     DELETE_STRATEGY_RULE,
+    FIELD_OWNERSHIP_RULE,
     LABEL_SCOPING_RULE,
     TEMPLATE_RULE,
     AFFECTED_RESOURCES,

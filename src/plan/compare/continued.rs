@@ -30,7 +30,16 @@ pub(super) async fn continue_work(
         Err(_) => return Ok(false),
     };
     let autoscaled = takeover::Autoscaled::By(context.autoscaled);
-    let scene = takeover::Scene { cluster: context.cluster, address, live, body, answer: told, autoscaled };
+    let exclusive = takeover::exclusive_paths(context.stamp.config, body);
+    let scene = takeover::Scene {
+        cluster: context.cluster,
+        address,
+        live,
+        body,
+        answer: told,
+        autoscaled,
+        exclusive: &exclusive,
+    };
     let continued = match takeover::continue_work(scene).await {
         None => return Ok(false),
         Some(Ok(continued)) => continued,

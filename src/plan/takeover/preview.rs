@@ -10,9 +10,9 @@ use pushback_preflight::source::value_at;
 use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
-use super::{NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, plan, replicas};
+use super::{NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch, estimate};
-use crate::config::path;
+use crate::config::{Path, path};
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 
@@ -34,6 +34,8 @@ pub struct Scene<'a> {
     pub answer: Answer<'a>,
     /// Whether an autoscaler controls its replicas.
     pub autoscaled: Autoscaled<'a>,
+    /// Fields that nobody else is to own.
+    pub exclusive: &'a [Path],
 }
 
 /// The server's answer to a dry-run of our apply.
@@ -84,18 +86,18 @@ pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused
         known = fields::managers(answer).ok()?;
         known.retain(|entry| is_predecessor(&entry.owner));
     }
-    if !is_needed(&known) {
+    if !is_needed(&known) && !is_shared(&known, scene.exclusive, scene.live) {
         return None;
     }
     let wanted = wanted(&scene, &known);
     let keeps_replicas = matches!(scene.autoscaled, Autoscaled::Known(true));
-    let mut planned = plan(scene.live, known.clone(), &wanted, keeps_replicas);
+    let mut planned = plan(scene.live, known.clone(), &wanted, keeps_replicas, scene.exclusive);
     if let Ok(Some(takeover)) = &planned
         && takeover.removals.iter().any(|removal| replicas().starts_with(removal))
         && let Autoscaled::By(targets) = scene.autoscaled
         && is_autoscaled(&scene, targets).await
     {
-        planned = plan(scene.live, known, &wanted, true);
+        planned = plan(scene.live, known, &wanted, true, scene.exclusive);
     }
     match planned {
         Ok(None) => None,

@@ -14,7 +14,7 @@ fn object(entries: &[Value]) -> Value {
 
 fn planned(live: &Value, wanted: &Value, keeps_replicas: bool) -> Result<Option<Takeover>, OtherVersion> {
     let wanted = FieldSet::parse(wanted).expect("a set");
-    plan(live, fields::managers(live).expect("entries"), &wanted, keeps_replicas)
+    plan(live, fields::managers(live).expect("entries"), &wanted, keeps_replicas, &[])
 }
 
 fn takeover(live: &Value, wanted: &Value) -> Takeover {
@@ -43,6 +43,26 @@ fn what_the_predecessor_set_and_the_manifest_does_not_goes_unless_somebody_else_
         entries(&takeover).as_array().expect("entries").iter().map(|entry| entry["manager"].to_string()).collect();
     assert_eq!(managers, [format!("{FIELD_MANAGER:?}"), "\"controller\"".to_owned()]);
     assert_eq!(takeover.note(), "continues the work of kapp");
+}
+
+#[test]
+fn what_others_set_where_ownership_is_exclusive_goes_and_the_rest_stays_theirs() {
+    let live = object(&[
+        entry(FIELD_MANAGER, "Apply", "v1", &json!({"f:data": {"f:a": {}}})),
+        entry("editor", "Update", "v1", &json!({"f:data": {"f:b": {}}, "f:metadata": {"f:labels": {"f:x": {}}}})),
+        entry("kube-controller-manager", "Update", "v1", &json!({"f:data": {"f:c": {}}})),
+    ]);
+    let data: Path = vec![crate::config::PathPart::Key("data".to_owned())];
+    let known = fields::managers(&live).expect("entries");
+    assert!(is_shared(&known, std::slice::from_ref(&data), &live) && !is_shared(&known, &[], &live));
+    let wanted = FieldSet::parse(&json!({"f:data": {"f:a": {}}})).expect("a set");
+    let takeover = plan(&live, known, &wanted, false, &[data]).expect("one API version").expect("something shared");
+    assert_eq!(removed(&takeover, &live), ["data.b"]);
+    let entries = entries(&takeover);
+    assert_eq!(entries[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
+    assert_eq!(entries[1]["fieldsV1"], json!({"f:metadata": {"f:labels": {"f:x": {}}}}));
+    assert_eq!(entries[2]["manager"], "kube-controller-manager");
+    assert_eq!(takeover.note(), "owns alone what editor has set too");
 }
 
 #[test]
