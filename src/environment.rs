@@ -50,6 +50,8 @@ pub struct Environment {
     pub user: String,
     /// The command line, without credentials in URLs.
     pub invocation: Invocation,
+    /// The commit that a CI service says it works on; empty if none does.
+    pub commit: String,
     ids: Ids,
 }
 
@@ -73,6 +75,10 @@ impl Environment {
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
                 .unwrap_or_else(|| "unknown".to_owned()),
             invocation: Invocation::new(arguments()),
+            commit: ["GITHUB_SHA", "CI_COMMIT_SHA"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+                .unwrap_or_default(),
             ids: Ids::Real,
         }
     }
@@ -86,6 +92,7 @@ impl Environment {
             process: 1,
             user: "tester".to_owned(),
             invocation: Invocation::default(),
+            commit: String::new(),
             ids: Ids::Fixed(seed),
         }
     }

@@ -25,7 +25,7 @@ pub enum ExitCode {
     Partial = 20,
     /// Applied, but an object reached a terminal failure; or an experiment ran and was not resilient.
     Failed = 21,
-    /// Applied, but waiting timed out.
+    /// Applied, but waiting timed out; or the time limit of the whole run has passed.
     TimedOut = 22,
     /// A defect in pushback.
     Defect = 70,

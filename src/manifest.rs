@@ -7,6 +7,7 @@ pub mod git;
 mod input;
 mod limits;
 mod options;
+pub mod revision;
 mod source;
 pub mod yaml;
 

@@ -14,6 +14,7 @@ pub mod history;
 pub mod input;
 pub mod inspect;
 pub mod judging;
+mod last_good;
 pub mod list;
 pub mod logs;
 pub mod look;

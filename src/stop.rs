@@ -1,27 +1,30 @@
-//! What ends a run early: the signal that requested it.
+//! What ends a run early: a signal, or the time limit that the user has set.
 
 use crate::exit::ExitCode;
 
-/// Whether, and by which signal, the run was asked to end.
+/// Whether, and by what, the run was asked to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// No signal has arrived.
+    /// By nothing.
     #[default]
     No,
     /// SIGINT.
     Interrupted,
     /// SIGTERM.
     Terminated,
+    /// The time limit of the whole run.
+    TimedOut,
 }
 
 impl Stop {
-    /// The exit code for this signal; `None` without one.
+    /// The exit code for this; `None` if nothing ends the run.
     #[must_use]
     pub fn exit_code(self) -> Option<ExitCode> {
         match self {
             Self::No => None,
             Self::Interrupted => Some(ExitCode::Interrupted),
             Self::Terminated => Some(ExitCode::Terminated),
+            Self::TimedOut => Some(ExitCode::TimedOut),
         }
     }
 }

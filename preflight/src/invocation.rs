@@ -111,7 +111,8 @@ impl fmt::Display for Invocation {
 }
 
 /// An argument as a POSIX shell takes it.
-fn quoted(argument: &str) -> String {
+#[must_use]
+pub fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
         return argument.to_owned();

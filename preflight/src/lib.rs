@@ -40,7 +40,7 @@ pub use pushback_crd::words;
 pub use cause::{Cause, causes};
 pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};
 pub use finding::{Finding, Severity, Verdict};
-pub use invocation::Invocation;
+pub use invocation::{Invocation, quoted};
 pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
 pub use object::{ObjectExt, ObjectKey, ObjectRef};
 pub use policy::Policy;

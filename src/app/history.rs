@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::identity::HISTORY_LABEL;
 use super::record::{AppError, AppName, config_map_kind};
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ListQuery, Patch, list_all};
+use crate::manifest::revision::Revision;
 
 /// Number of entries that are kept.
 pub const KEEP: usize = 200;
@@ -28,6 +29,8 @@ pub struct Judged<'a> {
     pub policy: Value,
     /// User and host, `me@laptop`; empty on a directory, which must not differ from machine to machine.
     pub by: String,
+    /// Where the input came from, if that is known.
+    pub revision: Option<Revision>,
 }
 
 /// Result of a change: kapp's `lastChange`.
@@ -54,6 +57,10 @@ pub struct Entry {
     pub change: ChangeSummary,
     /// User and host, where recorded.
     pub by: String,
+    /// Commit that the input came from, where recorded.
+    pub commit: String,
+    /// Whether the input was not what the commit has.
+    pub modified: bool,
     /// Id of the run, where recorded.
     pub run: String,
     /// Rules that were off and would have run.
@@ -84,6 +91,8 @@ impl Entry {
                 namespaces: texts(spec.get("namespaces").unwrap_or(&Value::Null)),
             },
             by: own.text("/by").to_owned(),
+            commit: own.text("/commit").to_owned(),
+            modified: own["modified"] == json!(true),
             run: own.text("/run").to_owned(),
             rules_off: list("/policy/rulesOff").map(|off| off.text("/name").to_owned()).collect(),
             waivers: list("/waivers")
@@ -135,9 +144,13 @@ pub async fn start(
         |finding| json!({"fingerprint": finding.fingerprint, "reason": finding.waived, "affected": finding.affected()}),
     );
     // If there are too many findings, the waived ones are dropped first: the waivers are recorded separately.
-    let own = json!({
+    let mut own = json!({
         "run": run, "by": judged.by, "findings": findings.len(), "policy": judged.policy, "waivers": waivers.collect::<Vec<_>>(),
     });
+    if let Some(Revision { commit, modified }) = &judged.revision {
+        own["commit"] = json!(commit);
+        own["modified"] = json!(modified);
+    }
     let body = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {

@@ -178,6 +178,7 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
         arguments;
     let started = screen::start(global, diff.style(), false, HeldDocument::default());
     screen::complete(global, started, async |run| {
+        write.timeout.into_iter().for_each(|limit| run.limit_to(limit));
         let is_judged = rules.preflight.is_some();
         let dry = diff_run.then_some(Dry { is_judged, exit_status: diff.diff_exit_status });
         let (config, strict) = (reading.config.clone(), plan.strict);
@@ -212,6 +213,7 @@ async fn delete(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
     let DeleteArgs { group, config, diff_run, diff_exit_status, change_filter, rules, write } = arguments;
     let started = screen::start(global, DiffStyle::None, false, HeldDocument::default());
     screen::complete(global, started, async |run| {
+        write.timeout.into_iter().for_each(|limit| run.limit_to(limit));
         let dry = diff_run.then_some(Dry { is_judged: false, exit_status: diff_exit_status });
         let write = write.resolve();
         let (name, namespace) = (group.group, group.namespace.resolve());

@@ -55,6 +55,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
+        write.timeout.into_iter().for_each(|limit| run.limit_to(limit));
         let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {

@@ -60,6 +60,7 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, DiffStyle::None, is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
+        write.timeout.into_iter().for_each(|limit| run.limit_to(limit));
         let options = RunOptions {
             command: if diff_run { Command::Diff } else { Command::Delete },
             cluster: global.cluster()?,

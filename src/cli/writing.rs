@@ -18,6 +18,10 @@ pub struct WriteArgs {
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true)]
     pub wait: bool,
+    /// How long the whole run may take, with planning, questions and waiting for other runs; what is written by then is
+    /// recorded, as after a signal
+    #[arg(long, value_parser = duration, value_name = "DURATION")]
+    pub timeout: Option<Duration>,
     /// How long writing and waiting may take in all; what has not started then does not start
     #[arg(long, value_parser = duration, default_value = "15m", value_name = "DURATION")]
     pub wait_timeout: Duration,

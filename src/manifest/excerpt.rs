@@ -39,6 +39,14 @@ impl Sources {
         self.files.insert(name.to_owned(), (path.to_owned(), digest(bytes)));
     }
 
+    /// Whether these are the files that were read, with the same content; each by the path that no link is part of.
+    #[must_use]
+    pub fn are_exactly(&self, files: &BTreeMap<PathBuf, Vec<u8>>) -> bool {
+        let read = self.files.values().map(|(path, digest)| (fs::canonicalize(path).unwrap_or_default(), *digest));
+        let wanted = files.iter().map(|(path, bytes)| (path.clone(), digest(bytes)));
+        read.collect::<BTreeMap<_, _>>() == wanted.collect()
+    }
+
     /// Excludes a file from excerpts: it contains masked values, and a line may show more than the marked field.
     pub fn hide(&mut self, name: &str) {
         if !self.private.contains(name) {

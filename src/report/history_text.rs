@@ -10,16 +10,22 @@ use crate::report::escape::{terminal_safe, terminal_safe_json};
 use crate::report::list_text::to_the_second;
 use crate::report::table::Table;
 
+/// Letters of a commit in a table.
+const COMMIT: usize = 12;
+
 /// A table for people, newest first.
 #[must_use]
 pub fn table(entries: &[Entry]) -> String {
     if entries.is_empty() {
         return "no changes\n".to_owned();
     }
-    let mut table = Table::new(&["NAME", "AT", "OUTCOME", "BY", "CHANGES"]);
+    let mut table = Table::new(&["NAME", "AT", "OUTCOME", "BY", "COMMIT", "CHANGES"]);
     for entry in entries {
         let at = to_the_second(&entry.change.started_at);
-        table.row(&[&entry.name, &at, outcome(entry), &entry.by, &operations(&entry.change.description)]);
+        let mut commit = entry.commit.chars().take(COMMIT).collect::<String>();
+        commit += if entry.modified { "*" } else { "" };
+        let done = operations(&entry.change.description);
+        table.row(&[&entry.name, &at, outcome(entry), &entry.by, &commit, &done]);
     }
     let mut text = table.text();
     for entry in entries {
@@ -42,7 +48,7 @@ pub fn json(app: &AppName, entries: &[Entry]) -> String {
         let waiver = |(fingerprint, reason): &(String, String)| json!({"fingerprint": fingerprint, "reason": reason});
         json!({
             "name": entry.name, "startedAt": entry.change.started_at, "finishedAt": entry.change.finished_at,
-            "outcome": outcome(entry), "successful": entry.change.successful, "by": entry.by, "run": entry.run,
+            "outcome": outcome(entry), "successful": entry.change.successful, "by": entry.by, "commit": entry.commit, "modified": entry.modified, "run": entry.run,
             "description": entry.change.description, "namespaces": entry.change.namespaces,
             "rulesOff": entry.rules_off, "waivers": entry.waivers.iter().map(waiver).collect::<Vec<Value>>(),
         })

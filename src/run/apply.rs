@@ -9,7 +9,7 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{allowed, details, input, judging, look, planning, record};
+use super::{allowed, details, input, judging, last_good, look, planning, record};
 use crate::event::{Counts, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
@@ -107,6 +107,9 @@ impl Apply {
             if record::rename(run, &setup, &plan.observed).await? {
                 continue;
             }
+            if plan.has_changes() {
+                setup.revision.get_or_init(|| last_good::revision(run, &setup, &self.input.files));
+            }
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
@@ -123,6 +126,9 @@ impl Apply {
                         done = Some(end.done);
                         note(&run.events, "conversion webhooks are ready: storage versions change now".to_owned());
                         continue;
+                    }
+                    if matches!(end.code, ExitCode::Partial | ExitCode::Failed | ExitCode::TimedOut) {
+                        end.hints.extend(last_good::hint(run, &setup, &plan.label_value, &self.input.files).await);
                     }
                     record::write_file(run, &setup).await?;
                     // The process ends now: freeing thousands of objects takes a tenth of a run without changes.

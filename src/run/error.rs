@@ -38,6 +38,10 @@ impl CommandError {
 
     /// The user sent a signal before anything was written.
     pub fn stopped(code: ExitCode) -> Self {
+        if code == ExitCode::TimedOut {
+            let message = "the run's time limit has passed before anything was written";
+            return Self::one(code, message, vec!["allow more time with --timeout".to_owned()]);
+        }
         Self::one(code, "interrupted before anything was written", Vec::new())
     }
 

@@ -48,6 +48,7 @@ impl End {
             ExitCode::Refused => RunOutcome::Refused,
             ExitCode::Locked => RunOutcome::Locked,
             ExitCode::Interrupted | ExitCode::Terminated => RunOutcome::Interrupted,
+            ExitCode::TimedOut => RunOutcome::TimedOut,
             _ => RunOutcome::Failed,
         };
         let cause = error.cause.clone();
@@ -190,8 +191,19 @@ impl End {
             let error = crate::app::lease::LockLost.to_string();
             (ExitCode::Partial, RunOutcome::Failed, error, vec![resume])
         } else if let Some(code) = outcome.stop.exit_code() {
-            let signal = if outcome.stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };
-            (code, RunOutcome::Interrupted, format!("stopped by {signal}"), vec![resume])
+            match outcome.stop {
+                Stop::TimedOut => {
+                    // As where waiting takes too long, a write without an answer decides.
+                    let is_cut_off = any(&|progress| matches!(progress, Progress::Writing(_)));
+                    let code = if is_cut_off { ExitCode::Partial } else { code };
+                    let error = "the run's time limit (--timeout) has passed".to_owned();
+                    (code, RunOutcome::TimedOut, error, vec![resume])
+                }
+                stop => {
+                    let signal = if stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };
+                    (code, RunOutcome::Interrupted, format!("stopped by {signal}"), vec![resume])
+                }
+            }
         } else if write_failed {
             let count = outcome.progress.iter().filter(|progress| matches!(progress, Progress::WriteFailed(_))).count();
             let objects = if count == 1 { "1 object" } else { &format!("{count} objects") };
@@ -235,7 +247,8 @@ impl End {
         } else {
             (ExitCode::Success, RunOutcome::Succeeded, String::new(), held_by_finalizers(&outcome))
         };
-        let cause = (code == ExitCode::TimedOut).then(|| EndCause::TimedOut {
+        let is_late = code == ExitCode::TimedOut && outcome.stop == Stop::No;
+        let cause = is_late.then(|| EndCause::TimedOut {
             after: if outcome.late { outcome.limit } else { outcome.limit_of_object }.into(),
             of_object: !outcome.late,
         });

@@ -85,6 +85,7 @@ pub struct Run {
     pub stop: watch::Receiver<Stop>,
     /// Id of the run.
     pub id: String,
+    stopper: watch::Sender<Stop>,
     terminal: Box<dyn Terminal>,
     started: Instant,
     /// Time spent waiting for the user, which does not count as the run's.
@@ -100,11 +101,13 @@ impl Run {
     #[must_use]
     pub fn start(events: Events, terminal: Box<dyn Terminal>) -> Self {
         let environment = Environment::real();
+        let (stopper, stop) = signals::listen();
         Self {
             id: environment.new_run(),
             events,
             environment,
-            stop: signals::listen(),
+            stop,
+            stopper,
             terminal,
             started: Instant::now(),
             asked: Mutex::default(),
@@ -112,6 +115,22 @@ impl Run {
             labels: Mutex::default(),
             nonce: OnceLock::new(),
         }
+    }
+
+    /// Ends the run as a signal would once this time has passed since its start.
+    pub fn limit_to(&self, limit: Duration) {
+        let stopper = self.stopper.clone();
+        let left = limit.saturating_sub(self.started.elapsed());
+        tokio::spawn(async move {
+            tokio::time::sleep(left).await;
+            stopper.send_if_modified(|stop| {
+                let is_first = *stop == Stop::No;
+                if is_first {
+                    *stop = Stop::TimedOut;
+                }
+                is_first
+            });
+        });
     }
 
     /// Time since the start, without waiting for the user.

@@ -24,7 +24,7 @@ pub mod patch;
 /// # Errors
 /// A file cannot be used, or a port cannot be opened.
 pub async fn run(settings: Settings, journal: Arc<dyn Journal>) -> Result<(), CommandError> {
-    let stop = signals::listen();
+    let (_, stop) = signals::listen();
     // Schemas may be nested deeply.
     let compile = |files: &[SourceFile]| stack::with_room(|| reviewer(files));
     serve(settings, Arc::new(compile), journal, stop).await.map_err(|error| match error {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pushback_preflight::conversion::ConversionPlans;
 use pushback_preflight::policy::Policy;
@@ -23,6 +23,7 @@ use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
 use crate::event::Event;
 use crate::manifest::excerpt::Sources;
+use crate::manifest::revision::Revision;
 
 /// Everything that a command has before it reads the app.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct Setup {
     pub namespaces: Namespaces,
     /// The rules that run.
     pub selection: Selection,
+    /// Where the input came from, once it is asked for and known.
+    pub revision: OnceLock<Option<Revision>>,
     /// Name of the policy's source; `None` if the manifests decide.
     pub policy_source: Option<String>,
     /// Plans for conversions between versions of definitions.
@@ -117,6 +120,7 @@ pub async fn set_up(
         record: app.record.clone(),
         namespaces,
         selection,
+        revision: OnceLock::new(),
         policy_source,
         conversion_plans,
         answers,

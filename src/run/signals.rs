@@ -9,9 +9,10 @@ use super::error::CommandError;
 use crate::exit::ExitCode;
 use crate::stop::Stop;
 
-/// Starts listening. The receiver's value changes with the first signal.
-pub fn listen() -> watch::Receiver<Stop> {
+/// Starts listening. The receiver's value changes with the first signal, or with what is sent besides.
+pub fn listen() -> (watch::Sender<Stop>, watch::Receiver<Stop>) {
     let (sender, receiver) = watch::channel(Stop::No);
+    let other = sender.clone();
     tokio::spawn(async move {
         let mut asked = false;
         loop {
@@ -23,7 +24,7 @@ pub fn listen() -> watch::Receiver<Stop> {
             let _ = sender.send(stop);
         }
     });
-    receiver
+    (other, receiver)
 }
 
 #[expect(clippy::exit, reason = "the second signal means now, whatever is still under way")]

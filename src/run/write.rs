@@ -203,7 +203,12 @@ impl Writing<'_> {
         let around = &self.run.environment;
         let is_server = self.setup.cluster.capabilities().server;
         let by = if is_server { format!("{}@{}", around.user, around.host) } else { String::new() };
-        Judged { findings: &self.report.findings, policy: serde_json::to_value(policy).unwrap_or_default(), by }
+        Judged {
+            findings: &self.report.findings,
+            policy: serde_json::to_value(policy).unwrap_or_default(),
+            by,
+            revision: self.setup.revision.get().cloned().flatten().filter(|_| is_server),
+        }
     }
 
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {

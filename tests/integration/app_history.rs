@@ -11,6 +11,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: changes_that_kapp_recorded_are_listed_too,
         ApiServer: old_changes_are_deleted_after_a_question_and_the_newest_stay,
         ApiServer: the_history_of_an_app_with_a_long_name_is_kept_short_too,
+        ApiServer: a_failed_apply_names_the_commit_of_the_last_good_one_and_the_way_back,
         ApiServer: lists_are_filtered_by_age_and_labels,
         ApiServer: kapps_commands_on_changes_and_labels_answer_as_kapp_does,
     ]
@@ -131,4 +132,50 @@ fn kapps_commands_on_changes_and_labels_answer_as_kapp_does() {
     let missing = kapp.run(&["ac", "ls", "-a", "nope"]).expect(1);
     let expected = format!("kapp: Error: App 'nope' (namespace: {}) does not exist: \n", app.namespace);
     assert_eq!(missing.stderr, expected);
+}
+
+fn commit(pushback: &Pushback, file: &str, text: &str) -> String {
+    pushback.write(file, text);
+    pushback.shell("git", &["add", "--all"]);
+    pushback.shell("git", &["commit", "--quiet", "--message=state"]);
+    pushback.shell("git", &["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+fn a_failed_apply_names_the_commit_of_the_last_good_one_and_the_way_back() {
+    let app = TestApp::new("shop", &TestCluster::shared().namespace("rollback"));
+    let pushback = &app.pushback;
+    pushback.shell("git", &["init", "--quiet", "--initial-branch=main"]);
+    // What a remote's URL holds is nobody's business.
+    pushback.shell("git", &["remote", "add", "origin", "https://user:hunter2-and-more@example.com/shop.git"]);
+    let good = commit(pushback, "shop/app.yaml", &config_map("a", "1"));
+    let apply = ["apply", "-a", "shop", "-n", &app.namespace, "-f", "shop", "--yes", "-o", "json", "--wait-timeout=2s"];
+    pushback.run(&apply).expect(0);
+    // It is never ready: nobody schedules it.
+    let pod = "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  schedulerName: nobody\n  containers:\n  - \
+               name: main\n    image: app:1\n";
+    let bad = commit(pushback, "shop/app.yaml", &[&config_map("a", "2"), pod].concat());
+    let ran = pushback.run(&apply).expect(22);
+    let hints = ran.end()["hints"].clone();
+    let way = hints.as_array().into_iter().flatten().filter_map(Value::as_str).find(|hint| hint.contains(&good));
+    let way = way.unwrap_or_else(|| panic!("{hints}"));
+    let (_, commands) = way.split_once(": ").expect("commands");
+    let (checkout, again) = commands.split_once(" && ").expect("two commands");
+    assert_eq!(checkout, format!("git checkout {good} -- shop"));
+    assert_eq!(again, format!("pushback {}", apply.join(" ")));
+    // The same commit has just failed: it is no way back.
+    let hints = pushback.run(&apply).expect(22).end()["hints"].to_string();
+    assert!(hints.contains(&good), "{hints}");
+    let checkout: Vec<&str> = checkout.split(' ').skip(1).collect();
+    pushback.shell("git", &checkout);
+    pushback.run(&apply).expect(0);
+
+    let changes = listed(&app, &[]);
+    let commits: Vec<&str> = changes.iter().filter_map(|change| change["commit"].as_str()).collect();
+    assert_eq!((commits.first(), commits.last()), (Some(&bad.as_str()), Some(&good.as_str())));
+    // What was applied last is not what the commit has that is checked out.
+    let modified: Vec<bool> = changes.iter().filter_map(|change| change["modified"].as_bool()).collect();
+    assert_eq!((modified.first(), modified.last()), (Some(&true), Some(&false)));
+    let table = app.pushback.run(&["history", "-a", "shop", "-n", &app.namespace]).expect(0).stdout;
+    assert!(table.contains(&good[..12]) && !table.contains(&good), "{table}");
+    assert!(!format!("{:?}", app.history()).contains("hunter2"));
 }

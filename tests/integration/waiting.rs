@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: what_is_not_to_be_waited_for_is_not,
         Controllers: an_interrupted_run_releases_the_app_and_the_next_one_goes_on,
         ApiServer: signals_end_a_run_whose_server_hangs,
+        ApiServer: the_time_limit_of_a_run_ends_it_wherever_it_is,
         Controllers: a_claim_that_nobody_uses_is_ready_at_the_end,
         Controllers: an_object_of_somebody_else_is_waited_for,
         Controllers: what_may_not_be_listed_is_looked_at_one_by_one,
@@ -374,6 +375,35 @@ fn signals_end_a_run_whose_server_hangs() {
     let ran = run.finish_within(Duration::from_secs(30));
     kill_process(server, Signal::CONT).expect("the API server runs");
     assert_eq!(ran.expect(130).events_of("run.end"), Vec::<Value>::new());
+}
+
+fn the_time_limit_of_a_run_ends_it_wherever_it_is() {
+    let app = App::new("limit");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "app:1"}]}});
+    app.write(&[config_map("a"), pod]);
+    let mut first = app.start(&["--wait-timeout=60s"]);
+    first.wait_for("the wait", |line| line["type"] == "wait.progress");
+
+    // While it waits for another run.
+    let kept_out = app.apply(&["--timeout=2s", "--lock-wait=60s"]).expect(22);
+    assert_eq!(end(&kept_out)["outcome"], "timed out");
+    assert_eq!(end(&kept_out)["error"], "the run's time limit has passed before anything was written");
+    first.signal(Signal::INT);
+    first.finish().expect(130);
+
+    // While it waits for an object: what it has written stays recorded, and the app is free.
+    app.write(&[
+        config_map("b"),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "app:1"}]}}),
+    ]);
+    let late = app.apply(&["--timeout=3s"]).expect(22);
+    assert_eq!(end(&late)["error"], "the run's time limit (--timeout) has passed");
+    assert_eq!(end(&late)["done"]["create"], 1);
+    assert_eq!(unfinished(&late).len(), 1, "{:?}", unfinished(&late));
+    let next = app.apply(&["--wait=false", "--lock-wait=0s", "--timeout=60s"]).expect(0);
+    assert_eq!((&end(&next)["outcome"], &end(&next)["done"]["create"]), (&json!("unchanged"), &json!(0)));
 }
 
 fn a_claim_that_nobody_uses_is_ready_at_the_end() {

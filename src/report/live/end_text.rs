@@ -103,6 +103,9 @@ fn summary(
     if is(ExitCode::Success) || is(ExitCode::NoChanges) || is(ExitCode::Changes) {
         return Some(format!("{verb} in {elapsed}: {done_words}."));
     }
+    if is(ExitCode::TimedOut) && unfinished.is_empty() && done.writes() == 0 {
+        return Some("Stopped: nothing was written.".to_owned());
+    }
     if is(ExitCode::Failed) || is(ExitCode::TimedOut) {
         return Some(format!("{verb} in {elapsed}, but {left}: {done_words}."));
     }
