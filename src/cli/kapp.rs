@@ -163,7 +163,7 @@ fn kind<'n>(path: &[&'n str]) -> &'n str {
 /// The flags that kapp has and the tree does not, of a command that shows changes.
 fn with_changes(command: Command, kind: &str) -> Command {
     let command = match kind {
-        "apply" | "delete" => KappDiffArgs::augment_args(command)
+        "apply" | "delete" => augmented::<KappDiffArgs>(command)
             .args(TUNING_OF_CHANGES.map(without_effect))
             .args(SWITCHES_OF_CHANGES.into_iter().chain([MASK]).map(|name| switch(without_effect(name)))),
         _ => command,
@@ -173,9 +173,17 @@ fn with_changes(command: Command, kind: &str) -> Command {
         "apply" => command
             .args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name))))
             .mut_arg("strict", |argument| argument.default_value("false")),
-        "delete" => KappDeleteArgs::augment_args(command).args(TUNING_OF_DELETE.map(without_effect)),
+        "delete" => augmented::<KappDeleteArgs>(command).args(TUNING_OF_DELETE.map(without_effect)),
         _ => command,
     }
+}
+
+/// Adds flags to a command that keeps what it says of itself; the documentation of the flags would take its place.
+fn augmented<A: Args>(command: Command) -> Command {
+    let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
+    let command = A::augment_args(command).about(None).long_about(None);
+    let command = about.into_iter().fold(command, Command::about);
+    long_about.into_iter().fold(command, Command::long_about)
 }
 
 /// A boolean as Go reads it.
@@ -191,7 +199,7 @@ fn truth() -> impl clap::builder::TypedValueParser<Value = bool> {
 pub fn tree() -> Command {
     let mut tree = command().name("kapp").bin_name("kapp").args_override_self(true);
     tree = tree.mut_args(|argument| named_by_kapp(boolean(argument)));
-    tree = KappOutputArgs::augment_args(tree).mut_args(boolean);
+    tree = augmented::<KappOutputArgs>(tree).mut_args(boolean);
     for name in ["json", "tty", "column", "debug", "warnings"] {
         tree = tree.mut_arg(name, |argument| argument.global(true));
     }
@@ -211,7 +219,7 @@ pub fn tree() -> Command {
     tree = tree.mut_subcommand("app-group", |group| {
         let deploy = |command| {
             let command = with_changes(command, "apply").args(TUNING_OF_GROUP.map(without_effect));
-            KappGroupArgs::augment_args(command.args(SWITCHES_OF_GROUP.map(|name| switch(without_effect(name)))))
+            augmented::<KappGroupArgs>(command.args(SWITCHES_OF_GROUP.map(|name| switch(without_effect(name)))))
         };
         let group = group.mut_subcommand("deploy", deploy);
         let group = group.mut_subcommand("delete", |command| with_changes(command, "delete"));
@@ -272,6 +280,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         json: output.json,
         columns: output.column,
         no_wait: leaf.try_get_one("wait").ok().flatten() == Some(&false),
+        all_errors: leaf.try_get_one("exit_early_on_apply_error").ok().flatten() == Some(&false),
         diff: DiffLook::default(),
     };
     if matches!(name, "apply" | "delete") {
@@ -444,8 +453,14 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_consistent() {
+    fn the_tree_is_consistent_and_says_what_its_commands_do() {
         tree().debug_assert();
+        let (ours, tree) = (command(), tree());
+        assert_eq!(tree.get_about(), ours.get_about());
+        for command in ours.get_subcommands() {
+            let under_kapps_name = tree.find_subcommand(command.get_name()).expect("a command");
+            assert_eq!(under_kapps_name.get_about(), command.get_about(), "{}", command.get_name());
+        }
     }
 
     #[test]

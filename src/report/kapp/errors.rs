@@ -22,8 +22,8 @@ pub struct End<'e> {
     pub unfinished: &'e [UnfinishedLine],
     /// Whether the run stopped at its plan.
     pub is_diff: bool,
-    /// The first write that failed.
-    pub failed_write: Option<&'e Said>,
+    /// Writes that failed: the first one, or all where all are told.
+    pub failed_writes: &'e [Said],
     /// The first object that was waited for in vain, and for how many milliseconds.
     pub absent: Option<&'e (ObjectRef, u64)>,
 }
@@ -47,8 +47,13 @@ pub fn text(end: &End<'_>) -> String {
     if let Some((object, after)) = end.absent {
         return absent(object, *after);
     }
-    if let Some(said) = end.failed_write {
-        return api_error(said);
+    match end.failed_writes {
+        [] => {}
+        [said] => return api_error(said),
+        several => {
+            let items: String = several.iter().map(|said| format!("\n  - {}\n", api_error_on_a_line(said))).collect();
+            return format!("\n{items}\n");
+        }
     }
     match end.cause {
         Some(EndCause::Declined) => "Stopped".to_owned(),
@@ -113,7 +118,7 @@ pub fn absent(object: &ObjectRef, after: u64) -> String {
 /// The text for a command without a run.
 #[must_use]
 pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
-    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_write: None, absent: None })
+    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_writes: &[], absent: None })
 }
 
 /// Where an app of this name is: ` (hint: found app 'shop' in other namespaces: a, b, c, ...)`.
@@ -198,32 +203,60 @@ fn base_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
+/// A write that the server refused, in kapp's words.
+struct ApiError {
+    /// `create`, `Creating`, and so on.
+    verbs: (&'static str, &'static str),
+    object: String,
+    /// `Service "web" is invalid: `, where that is the reason.
+    named: String,
+    /// What the server lists, if it lists several things.
+    items: Vec<String>,
+    /// ` (reason: Invalid)`
+    reason: String,
+}
+
+impl ApiError {
+    fn of(said: &Said) -> Self {
+        let group = if said.object.group.is_empty() { String::new() } else { format!(".{}", said.object.group) };
+        let named = match said.reason.as_str() {
+            "Invalid" => format!("{}{group} \"{}\" is invalid: ", said.object.kind, said.object.name),
+            _ => String::new(),
+        };
+        // kapp takes every comma for the end of an item.
+        let listed = said.message.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let items = listed.filter(|_| !named.is_empty()).into_iter().flat_map(|items| items.split(", "));
+        Self {
+            verbs: match said.operation {
+                Operation::Create => ("create", "Creating"),
+                Operation::Delete => ("delete", "Deleting"),
+                _ => ("update", "Updating"),
+            },
+            object: words::described(&said.object),
+            items: items.map(|item| format!("\n\n  - {item}")).collect(),
+            reason: if said.reason.is_empty() { String::new() } else { format!(" (reason: {})", said.reason) },
+            named,
+        }
+    }
+}
+
 /// `create X: Creating resource X: API server says: …`, a level of indentation for each colon.
 fn api_error(said: &Said) -> String {
-    let object = words::described(&said.object);
-    if said.operation == Operation::Exists {
-        return format!("exists {object}:{}", nested(&format!(" {}", said.message), 1));
-    }
-    let (doing, done) = match said.operation {
-        Operation::Create => ("create", "Creating"),
-        Operation::Delete => ("delete", "Deleting"),
-        _ => ("update", "Updating"),
-    };
-    let group = if said.object.group.is_empty() { String::new() } else { format!(".{}", said.object.group) };
-    let named = match said.reason.as_str() {
-        "Invalid" => format!("{}{group} \"{}\" is invalid: ", said.object.kind, said.object.name),
-        _ => String::new(),
-    };
-    let reason = if said.reason.is_empty() { String::new() } else { format!(" (reason: {})", said.reason) };
+    let ApiError { verbs: (doing, done), object, named, items, reason } = ApiError::of(said);
     let start = format!("{doing} {object}:\n  {done} resource {object}:\n    API server says:\n      ");
-    let listed = said.message.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-    match listed {
-        // kapp takes every comma for the end of an item.
-        Some(items) if !named.is_empty() => {
-            let items: String = items.split(", ").map(|item| format!("\n\n  - {item}")).collect();
-            format!("{start}{named}{items}\n\n{reason}")
-        }
-        _ => format!("{start}{}{reason}", nested(&format!("{named}{}", said.message), 4)),
+    match items.is_empty() {
+        false => format!("{start}{named}{}\n\n{reason}", items.concat()),
+        true => format!("{start}{}{reason}", nested(&format!("{named}{}", said.message), 4)),
+    }
+}
+
+/// The same without levels, for a list of errors.
+fn api_error_on_a_line(said: &Said) -> String {
+    let ApiError { verbs: (doing, done), object, named, items, reason } = ApiError::of(said);
+    let start = format!("{doing} {object}: {done} resource {object}: API server says: ");
+    match items.is_empty() {
+        false => format!("{start}{named}{}\n\n{reason}", items.concat()),
+        true => format!("{start}{named}{}{reason}", said.message),
     }
 }
 
@@ -319,6 +352,21 @@ mod tests {
           Creating resource service/d1 (v1) namespace: ck:
             API server says:
               Service "d1" is invalid: 
+
+          - spec.a: Invalid value: 1
+
+          - spec.b: Required value
+
+         (reason: Invalid)
+        "#);
+        let failed_writes = &[update, create];
+        let end =
+            End { code: 20, error: "", cause: None, unfinished: &[], is_diff: false, failed_writes, absent: None };
+        assert_snapshot!(text(&end), @r#"
+
+          - update deployment/d1 (apps/v1) namespace: ck: Updating resource deployment/d1 (apps/v1) namespace: ck: API server says: Deployment.apps "d1" is invalid: spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable (reason: Invalid)
+
+          - create service/d1 (v1) namespace: ck: Creating resource service/d1 (v1) namespace: ck: API server says: Service "d1" is invalid: 
 
           - spec.a: Invalid value: 1
 

@@ -46,7 +46,9 @@ pub struct KappRenderer {
     unawaited: BTreeSet<ObjectRef>,
     /// Only a part of the app is deleted.
     is_partial: bool,
-    failed_write: Option<Said>,
+    failed_writes: Vec<Said>,
+    /// Objects that exist already, and that nothing is done about.
+    present: BTreeSet<ObjectRef>,
     /// Objects that somebody else creates, and whether they were missing.
     awaited: Vec<(ObjectRef, bool)>,
     /// The first of them that did not come, and for how many milliseconds it was waited for.
@@ -76,7 +78,8 @@ impl KappRenderer {
             all_kept: Vec::new(),
             unawaited: BTreeSet::new(),
             is_partial: false,
-            failed_write: None,
+            failed_writes: Vec::new(),
+            present: BTreeSet::new(),
             awaited: Vec::new(),
             absent: None,
             last_wait: None,
@@ -148,6 +151,18 @@ impl KappRenderer {
     }
 
     fn plan(&mut self, changes: &[PlannedLine], others: &[PlannedLine], now: Moment) {
+        let is_present = |line: &PlannedLine| {
+            line.operation == Operation::Exists && line.whole.as_ref().is_some_and(|whole| !whole.created.is_empty())
+        };
+        self.present = changes.iter().filter(|line| is_present(line)).map(|line| line.object.clone()).collect();
+        let missing: Vec<PlannedLine>;
+        let changes = match self.present.is_empty() {
+            true => changes,
+            false => {
+                missing = changes.iter().filter(|line| !is_present(line)).cloned().collect();
+                &missing
+            }
+        };
         // What is only waited for has no part in a run that waits for nothing.
         let others: Vec<PlannedLine> = match self.ui.style().no_wait {
             true => others.iter().filter(|line| line.operation != Operation::Noop).cloned().collect(),
@@ -211,6 +226,12 @@ impl KappRenderer {
 
 impl Renderer for KappRenderer {
     fn event(&mut self, event: &Event, now: Moment) {
+        if let Event::ChangeStart { object, .. } | Event::ChangeDone { object, .. } | Event::Completed { object, .. } =
+            event
+            && self.present.contains(object)
+        {
+            return;
+        }
         if !matches!(event, Event::ChangeStart { .. }) {
             self.start_batch(now);
         }
@@ -253,10 +274,10 @@ impl Renderer for KappRenderer {
                 if *outcome == ChangeOutcome::Failed && is_absent && self.absent.is_none() {
                     self.absent = Some((object.clone(), elapsed.0));
                 }
-                if *outcome == ChangeOutcome::Failed && self.failed_write.is_none() {
+                if *outcome == ChangeOutcome::Failed && (self.failed_writes.is_empty() || self.ui.style().all_errors) {
                     let (object, operation) = (object.clone(), *operation);
                     let said = Said { object, operation, message: message.clone(), reason: reason.clone() };
-                    self.failed_write = Some(said);
+                    self.failed_writes.push(said);
                 }
                 if matches!(outcome, ChangeOutcome::Ok | ChangeOutcome::Requested) {
                     self.waiting += 1;
@@ -323,7 +344,7 @@ impl Renderer for KappRenderer {
                     cause,
                     unfinished,
                     is_diff,
-                    failed_write: self.failed_write.as_ref(),
+                    failed_writes: &self.failed_writes,
                     absent: self.absent.as_ref(),
                 });
                 if text.is_empty()

@@ -11,6 +11,8 @@ pub struct Style {
     pub columns: Vec<String>,
     /// The run waits for nothing.
     pub no_wait: bool,
+    /// All writes that failed are told, not the first one alone.
+    pub all_errors: bool,
     /// How changes are shown.
     pub diff: DiffLook,
 }
