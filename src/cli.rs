@@ -22,6 +22,7 @@ pub mod rules;
 pub mod screen;
 pub mod serve_conversion;
 pub mod storage;
+pub mod tools;
 pub mod upgrade;
 pub mod version;
 pub mod writing;
@@ -83,6 +84,9 @@ enum Command {
     Storage(storage::StorageArgs),
     /// Answer the API server as a conversion webhook, by conversion plans
     ServeConversion(serve_conversion::ServeConversionArgs),
+    /// Look at files without a cluster, as kapp's scripts do
+    #[command(hide = true, alias = "t")]
+    Tools(tools::ToolsArgs),
     /// The same as `upgrade simulate`
     #[command(hide = true)]
     SimulateUpgrade(upgrade::simulate::SimulateArgs),
@@ -163,6 +167,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::Label(arguments) => history::run_label(&global, arguments).await,
             Command::Logs(arguments) => screen::simple(&global, logs::run(&global, arguments).await),
             Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
+            Command::Tools(arguments) => tools::run(&global, arguments).await,
             Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
             Command::Storage(arguments) => storage::run(&global, arguments).await,
             Command::ServeConversion(arguments) => serve_conversion::run(&global, arguments).await,

@@ -175,6 +175,12 @@ pub enum Event {
         /// The directory that it is applied from; `None` if it is deleted.
         directory: Option<String>,
     },
+    /// The oldest changes of the app's history were deleted. Not part of the JSON form.
+    #[serde(skip)]
+    HistoryTrimmed {
+        /// How many.
+        deleted: usize,
+    },
     /// An app of a group is done.
     #[serde(rename = "app.end")]
     AppEnd {
@@ -378,7 +384,7 @@ impl Event {
     #[must_use]
     pub fn is_public(&self) -> bool {
         match self {
-            Self::Completed { .. } | Self::NoApp { .. } | Self::AppStart { .. } => false,
+            Self::Completed { .. } | Self::NoApp { .. } | Self::AppStart { .. } | Self::HistoryTrimmed { .. } => false,
             Self::Log { log } => log.is_public(),
             _ => true,
         }

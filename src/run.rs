@@ -30,6 +30,7 @@ pub mod serve_conversion;
 pub mod setup;
 pub mod signals;
 pub mod storage;
+pub mod tools;
 pub mod unknown_app;
 pub mod upgrade;
 pub mod write;

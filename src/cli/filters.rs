@@ -4,6 +4,7 @@ use clap::Args;
 use pushback_preflight::selector::LabelSelector;
 
 use crate::environment::wall_clock;
+use crate::event::EndCause;
 use crate::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
 use crate::plan::live::Scope;
 use crate::run::error::CommandError;
@@ -112,7 +113,9 @@ impl FilterArgs {
         let wrong = |flag: &str, message: String| CommandError::usage(format!("--{flag}: {message}"));
         let created = age.map(|age| Age::parse(&age, wall_clock())).transpose();
         let criteria = Criteria {
-            created: created.map_err(|message| wrong("filter-age", message))?.unwrap_or_default(),
+            created: created
+                .map_err(|message| wrong("filter-age", message).because(EndCause::FilterAge))?
+                .unwrap_or_default(),
             kinds: patterns(self.filter_kind),
             namespaces: patterns(self.filter_ns),
             names: patterns(self.filter_name),

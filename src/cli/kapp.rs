@@ -26,7 +26,7 @@ const NAMES: [(&str, &[&str]); 5] = [
 ];
 
 /// Other commands of kapp, whose subcommands are kapp's too.
-const OTHERS: [&str; 4] = ["app-change", "history", "label", "rename"];
+const OTHERS: [&str; 5] = ["app-change", "history", "label", "rename", "tools"];
 
 /// Environment variables of kapp for flags of the tree.
 const VARIABLES: [(&str, &str); 4] = [
@@ -69,6 +69,10 @@ const TUNING_OF_GROUP: [&str; 5] = [
 
 /// The same, true or false.
 const SWITCHES_OF_GROUP: [&str; 1] = ["delete-apply-exit-status"];
+
+/// The same of `tools diff`: files have no last applied copy, and kapp exits with 0 whatever it has found.
+const SWITCHES_OF_TOOLS: [&str; 7] =
+    ["against-last-applied", "anchored", "ui-alpha", "run", "mask", "exit-status", "sort"];
 
 /// Without effect where it is false: nothing secret reaches a log.
 const MASK: &str = "diff-mask";
@@ -216,6 +220,9 @@ pub fn tree() -> Command {
             with_flags_of_kapp(command).mut_subcommands(with_flags_of_kapp).arg_required_else_help(false)
         });
     }
+    tree = tree.mut_subcommand("tools", |group| {
+        group.mut_subcommand("diff", |diff| diff.args(SWITCHES_OF_TOOLS.map(|name| switch(without_effect(name)))))
+    });
     tree = tree.mut_subcommand("app-group", |group| {
         let deploy = |command| {
             let command = with_changes(command, "apply").args(TUNING_OF_GROUP.map(without_effect));
@@ -309,6 +316,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     };
     let tuning = TUNING.iter().chain(&TUNING_OF_CHANGES).chain(&SWITCHES_OF_CHANGES).chain(of_command);
     let tuning = tuning.chain(TUNING_OF_GROUP.iter().chain(&SWITCHES_OF_GROUP).filter(|_| is_group));
+    let tuning = tuning.chain(SWITCHES_OF_TOOLS.iter().filter(|_| path == ["tools", "diff"]));
     let tuning = tuning.copied().filter(is_given);
     let unmasked = leaf.try_get_one(MASK).ok().flatten() == Some(&false);
     let ignored = unmasked.then(|| format!("--{MASK}=false")).into_iter().chain(tuning.map(|name| format!("--{name}")));
@@ -364,6 +372,12 @@ pub fn misread(error: &clap::Error) -> String {
         ErrorKind::InvalidSubcommand
         | ErrorKind::MissingSubcommand
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => NO_COMMAND.to_owned(),
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue
+            if let Some(text) =
+                wrong_value(&named(ContextKind::InvalidArg), &named(ContextKind::InvalidValue), error) =>
+        {
+            text
+        }
         ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--app ") => {
             "Expected app name to be non-empty".to_owned()
         }
@@ -383,6 +397,28 @@ pub fn misread(error: &clap::Error) -> String {
 
 /// The error where no command is named, or one that does not exist.
 const NO_COMMAND: &str = "Invalid command - see available commands/subcommands above";
+
+/// What kapp, or Go for it, says of a value that a flag cannot have.
+fn wrong_value(argument: &str, value: &str, error: &clap::Error) -> Option<String> {
+    let flag = argument.split([' ', '=', '[']).next().unwrap_or_default();
+    let invalid = |why: &str| Some(format!("invalid argument \"{value}\" for \"{flag}\" flag: {why}"));
+    let is_truth = matches!(error.get(ContextKind::ValidValue),
+        Some(ContextValue::Strings(values)) if values.iter().any(|value| value == "true"));
+    match flag {
+        _ if is_truth => invalid(&format!("strconv.ParseBool: parsing \"{value}\": invalid syntax")),
+        "--labels" if value.starts_with('=') => Some("Expected label key to be non-empty".to_owned()),
+        "--labels" => Some("Expected label to be in 'key=val' format".to_owned()),
+        "--map-ns" => Some(format!("Expected map namespace '{value}' to be in 'src-ns=dst-ns' format")),
+        "--before" | "--after" => {
+            Some(format!("unrecognized time format {value}, supported formats: [2006-01-02T15:04:05Z07:00 2006-01-02]"))
+        }
+        "--max" | "--lines" | "--context" | "--diff-context" | "--app-changes-max-to-keep" => {
+            invalid(&format!("strconv.ParseInt: parsing \"{value}\": invalid syntax"))
+        }
+        _ if flag.ends_with("-timeout") => invalid(&format!("time: invalid duration \"{value}\"")),
+        _ => None,
+    }
+}
 
 /// Why a command of kapp is left out.
 fn declined(command: &str) -> Option<&'static str> {
@@ -500,6 +536,29 @@ mod tests {
         assert_eq!(said("kapp deploy -f -"), "Expected app name to be non-empty");
         for line in ["kapp config-map list", "kapp sa ls", "kapp deploy-config"] {
             assert!(said(line).contains(" is left out: "), "{line}");
+        }
+        for (line, text) in [
+            ("deploy -a a -f - --labels x", "Expected label to be in 'key=val' format"),
+            ("deploy -a a -f - --labels =x", "Expected label key to be non-empty"),
+            ("deploy -a a -f - --map-ns a", "Expected map namespace 'a' to be in 'src-ns=dst-ns' format"),
+            (
+                "deploy -a a -f - --wait-timeout x",
+                "invalid argument \"x\" for \"--wait-timeout\" flag: time: invalid duration \"x\"",
+            ),
+            (
+                "deploy -a a -f - --wait=x",
+                "invalid argument \"x\" for \"--wait\" flag: strconv.ParseBool: parsing \"x\": invalid syntax",
+            ),
+            (
+                "ac gc -a a --max x",
+                "invalid argument \"x\" for \"--max\" flag: strconv.ParseInt: parsing \"x\": invalid syntax",
+            ),
+            (
+                "ac ls -a a --before 2024-13-01",
+                "unrecognized time format 2024-13-01, supported formats: [2006-01-02T15:04:05Z07:00 2006-01-02]",
+            ),
+        ] {
+            assert_eq!(said(&format!("kapp {line}")), text);
         }
         for line in ["kapp app-change", "kapp ac foo"] {
             assert_eq!(said(line), "Use one of available subcommands: garbage-collect, list");

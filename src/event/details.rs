@@ -41,6 +41,8 @@ pub enum EndCause {
     NoNewName,
     /// The input has no object.
     Empty,
+    /// `--filter-age` is no age.
+    FilterAge,
     /// The directory of a group cannot be read.
     NoDirectory(String),
     /// Objects of the input lack what every object has.

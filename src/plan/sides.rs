@@ -103,6 +103,14 @@ fn given_as_text(planned: &Planned) -> Vec<String> {
     }
 }
 
+/// An object of the input with the text of a Secret where the input has it.
+#[must_use]
+pub fn as_given(object: &Value, positions: &Positions) -> Value {
+    let mut given = object.clone();
+    as_string_data(&mut given, &plain_keys(object, positions));
+    given
+}
+
 /// Keys of a Secret that the input gives as `stringData`.
 pub(super) fn plain_keys(desired: &Value, positions: &Positions) -> Vec<String> {
     if !is_secret(desired) {

@@ -22,7 +22,7 @@ use crate::apply::engine::{Engine, Outcome, Progress};
 use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{ErrorKind, LocalLock};
-use crate::event::Counts;
+use crate::event::{Counts, Event};
 use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
 use crate::stop::Stop;
@@ -174,7 +174,8 @@ impl Writing<'_> {
         let trim = async {
             // The new entry is never among those removed.
             if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
-                history::trim(cluster, app, &plan.label_value, keep).await;
+                let deleted = history::trim(cluster, app, &plan.label_value, keep).await;
+                self.run.events.send(Event::HistoryTrimmed { deleted });
             }
         };
         futures::join!(note, self.close(plan, session, union, outcome, history, &summary), trim);

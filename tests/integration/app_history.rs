@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: the_history_of_an_app_with_a_long_name_is_kept_short_too,
         ApiServer: a_failed_apply_names_the_commit_of_the_last_good_one_and_the_way_back,
         ApiServer: lists_are_filtered_by_age_and_labels,
+        ApiServer: under_kapps_name_a_deploy_tells_what_left_the_history,
         ApiServer: kapps_commands_on_changes_and_labels_answer_as_kapp_does,
     ]
 }
@@ -178,4 +179,16 @@ fn a_failed_apply_names_the_commit_of_the_last_good_one_and_the_way_back() {
     let table = app.pushback.run(&["history", "-a", "shop", "-n", &app.namespace]).expect(0).stdout;
     assert!(table.contains(&good[..12]) && !table.contains(&good), "{table}");
     assert!(!format!("{:?}", app.history()).contains("hunter2"));
+}
+
+fn under_kapps_name_a_deploy_tells_what_left_the_history() {
+    let app = deployed("shop", 3);
+    let deploy = |value: &str| {
+        let kapp = as_kapp(&app);
+        kapp.write("app.yaml", config_map("a", value));
+        kapp.run(&["deploy", "-a", "shop", "-f", "app.yaml", "-y", "--app-changes-max-to-keep", "2"]).expect(0).stdout
+    };
+    let told = deploy("4");
+    assert!(told.ends_with("waiting complete [1/1 done] ----\n\nDeleted 2 older app changes\n\nSucceeded\n"), "{told}");
+    assert!(!deploy("4").contains("older app changes"), "nothing was deployed");
 }

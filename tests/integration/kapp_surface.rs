@@ -75,6 +75,7 @@ fn flag_fate(kapp: &Pushback, command: &str, flag: &str, kind: &str) -> Fate {
         }
         "app-group deploy" => &["--group=x", "--directory=/nonexistent"],
         "app-group delete" => &["--group=x"],
+        "tools diff" | "tools inspect" => &["--file=none.yaml"],
         _ => &[],
     };
     let told = kapp.run(&[&words[..], needed].concat());

@@ -34,6 +34,7 @@ mod hostile_definitions;
 mod judged;
 mod kapp;
 mod kapp_surface;
+mod kapp_tools;
 mod kapp_voice;
 mod kill_points;
 mod lenient;
@@ -123,6 +124,7 @@ fn all_tests() -> Vec<TestCase> {
         judged::tests(),
         kapp::tests(),
         kapp_surface::tests(),
+        kapp_tools::tests(),
         kapp_voice::tests(),
         lenient::tests(),
         kill_points::tests(),

@@ -9,6 +9,9 @@ use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
 use crate::plan::{annotations, sides};
 
+/// Strategy of what is compared and not written.
+pub const NO_STRATEGY: &str = "???";
+
 const COLUMNS: [Column; 10] = [
     Column::new("Namespace", "namespace"),
     Column::new("Name", "name"),
@@ -42,13 +45,20 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
                 continue;
             }
             let what = (words::operation(line.operation), words::described(&line.object));
-            if look.yaml {
+            let is_unchanged = line.operation == Operation::Noop;
+            if look.yaml && !is_unchanged {
                 let applied = whole.new.as_ref().map(|new| sides::raw(new, false));
-                ui.block(&format!("---\n# {}: {}\n{}\n", what.0, what.1, yaml::text(applied.as_ref())));
+                // Files have no strategy.
+                let strategy = if whole.strategy == NO_STRATEGY { " (strategy: unknown)" } else { "" };
+                ui.block(&format!("---\n# {}: {}{strategy}\n{}\n", what.0, what.1, yaml::text(applied.as_ref())));
             }
             if look.changes {
                 ui.progress(&format!("@@ {} {} @@", what.0, what.1));
-                ui.block(&diff::text(whole.old.as_ref(), whole.new.as_ref(), &look));
+                let text = match is_unchanged {
+                    true => "\n".to_owned(),
+                    false => diff::text(whole.old.as_ref(), whole.new.as_ref(), &look),
+                };
+                ui.block(&text);
             }
         }
         for line in others.into_iter().filter(|_| look.changes) {

@@ -68,6 +68,11 @@ pub fn text(end: &End<'_>) -> String {
                                   cluster. Refusing to continue unless --dangerous-allow-empty-list-of-resources is \
                                   specified."
             .to_owned(),
+        Some(EndCause::FilterAge) => {
+            "Expected age filter to be either empty or parseable time.Duration (example: 5m+, \
+                                      24h-; valid units: ns, us, ms, s, m, h)"
+                .to_owned()
+        }
         Some(EndCause::NoDirectory(path)) => {
             format!("Reading directory '{path}': open {path}: no such file or directory")
         }

@@ -23,6 +23,8 @@ pub struct KappRenderer {
     app: String,
     namespace: String,
     is_target_told: bool,
+    /// Changes that were deleted from the history.
+    trimmed: usize,
     /// Changes of the plan, with what is only waited for.
     total: usize,
     done: usize,
@@ -66,6 +68,7 @@ impl KappRenderer {
             app: String::new(),
             namespace: String::new(),
             is_target_told: false,
+            trimmed: 0,
             total: 0,
             done: 0,
             starting: Vec::new(),
@@ -199,6 +202,10 @@ impl KappRenderer {
         if (self.total > 0 || self.is_partial) && exit_code == 0 && self.command != "diff" {
             self.header(now, "applying complete");
             self.header(now, "waiting complete");
+            let trimmed = std::mem::take(&mut self.trimmed);
+            if trimmed > 0 {
+                self.ui.line(&format!("Deleted {trimmed} older app changes"));
+            }
         }
     }
 
@@ -254,6 +261,7 @@ impl Renderer for KappRenderer {
                 self.ui.line(&line);
                 self.shown = None;
             }
+            Event::HistoryTrimmed { deleted } => self.trimmed = *deleted,
             Event::AppEnd { exit_code, .. } => {
                 self.tell_waits(now);
                 self.complete(*exit_code, now);

@@ -69,6 +69,25 @@ pub fn resources(app: &str, own: &[Arc<Value>], others: &[Arc<Value>], as_tree: 
     }
 }
 
+/// The table of `tools inspect`: the objects of a file, of which nothing else is known.
+#[must_use]
+pub fn of_file(file: &str, objects: &[Arc<Value>]) -> Table {
+    let row = |object: &Arc<Value>| {
+        let reference = ObjectRef::of(object);
+        let version = reference.api_version();
+        let ObjectRef { namespace, name, kind, .. } = reference;
+        let namespace = if namespace.is_empty() { "(cluster)".to_owned() } else { namespace };
+        let nothing = || RESOURCES[4..].iter().map(|_| String::new());
+        [namespace, name, kind, version].into_iter().chain(nothing()).collect()
+    };
+    let rows: Vec<Vec<String>> = objects.iter().map(row).collect();
+    Table {
+        title: format!("Resources in file '{file}'"),
+        rows,
+        ..resources("", &[], &[], false, Timestamp::UNIX_EPOCH)
+    }
+}
+
 /// The table of `inspect --status`.
 #[must_use]
 pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
@@ -92,6 +111,13 @@ pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
 #[must_use]
 pub fn raw(own: &[Arc<Value>], others: &[Arc<Value>], with_managed_fields: bool) -> Vec<String> {
     let objects = raw_objects(in_order(own, others).into_iter(), with_managed_fields);
+    objects.iter().map(|object| format!("---\n{}", yaml::text(Some(object)))).collect()
+}
+
+/// The same in the order in which they are given.
+#[must_use]
+pub fn raw_blocks(objects: &[Arc<Value>]) -> Vec<String> {
+    let objects = raw_objects(objects.iter(), false);
     objects.iter().map(|object| format!("---\n{}", yaml::text(Some(object)))).collect()
 }
 

@@ -138,6 +138,7 @@ impl Renderer for PlainRenderer {
             Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => {}
             Event::Plan { .. }
             | Event::AppStart { .. }
+            | Event::HistoryTrimmed { .. }
             | Event::Finding { .. }
             | Event::Completed { .. }
             | Event::NoApp { .. } => {}

@@ -165,6 +165,7 @@ impl Progress {
             | Event::Diagnostic { .. }
             | Event::Completed { .. }
             | Event::AppStart { .. }
+            | Event::HistoryTrimmed { .. }
             | Event::AppEnd { .. }
             | Event::NoApp { .. }
             | Event::RunEnd { .. } => {}

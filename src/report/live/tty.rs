@@ -276,7 +276,11 @@ impl TtyRenderer {
                 }
             }
             Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => self.stand_still(),
-            Event::AppStart { .. } | Event::Finding { .. } | Event::Completed { .. } | Event::NoApp { .. } => {}
+            Event::AppStart { .. }
+            | Event::HistoryTrimmed { .. }
+            | Event::Finding { .. }
+            | Event::Completed { .. }
+            | Event::NoApp { .. } => {}
             Event::Preflight { outcome, rules, elapsed } => {
                 self.stand_still();
                 let Look { theme, width, .. } = self.options.look();

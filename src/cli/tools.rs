@@ -1,0 +1,193 @@
+//! `pushback tools`: the objects of files, and what changes from one input to another, without a cluster. For scripts
+//! that were written for kapp.
+
+use std::sync::Arc;
+
+use clap::{ArgAction, Args, Subcommand};
+use pushback_preflight::Position;
+use serde_json::json;
+
+use super::arguments::GlobalArgs;
+use super::filters::FilterArgs;
+use super::screen;
+use crate::environment::wall_clock;
+use crate::event::Millis;
+use crate::exit::ExitCode;
+use crate::manifest::Manifest;
+use crate::plan::filter::ChangeFilter;
+use crate::report::kapp::{self, DiffLook, Style, reports, words};
+use crate::report::live::plan_text::plan_text;
+use crate::report::table::Table;
+use crate::report::{DiffStyle, RenderOptions};
+use crate::run::error::CommandError;
+use crate::run::tools;
+
+/// Look at files without a cluster.
+#[derive(Debug, Args)]
+pub struct ToolsArgs {
+    #[command(subcommand)]
+    command: ToolsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ToolsCommand {
+    /// List the objects of files
+    #[command(alias = "i")]
+    Inspect(InspectArgs),
+    /// Show what changes from one input to another: `pushback diff --cluster file:OLD`
+    Diff(DiffArgs),
+}
+
+/// List the objects of files.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback tools inspect -f shop/
+
+Exit codes: 0 shown, 1 wrong input.")]
+struct InspectArgs {
+    /// File, directory, https URL, or - for standard input; can be given more than once
+    #[arg(long = "file", short = 'f', value_name = "PATH")]
+    files: Vec<String>,
+    /// Print the objects as YAML, Secrets masked
+    #[arg(long)]
+    raw: bool,
+    /// Sort them by namespace, name and kind
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true)]
+    sort: bool,
+    #[command(flatten)]
+    filters: FilterArgs,
+}
+
+/// Show what changes from one input to another.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  pushback tools diff -f new.yaml --file2 old.yaml -c
+  pushback diff -f new.yaml --cluster file:old.yaml       the same, with everything that diff can do
+
+Exit codes: 0 shown, 1 wrong input.")]
+struct DiffArgs {
+    /// The new side: file, directory, https URL, or - for standard input; can be given more than once
+    #[arg(long = "file", short = 'f', value_name = "PATH")]
+    files: Vec<String>,
+    /// The old side; can be given more than once
+    #[arg(long, value_name = "PATH")]
+    file2: Vec<String>,
+    /// Show changes as text, with the lines around them
+    #[arg(long, short = 'c')]
+    changes: bool,
+    /// Only changes that this JSON selects
+    #[arg(long, value_name = "JSON", value_parser = ChangeFilter::parse, default_value = "", hide_default_value = true)]
+    filter: ChangeFilter,
+    /// Show the table of changes
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide = true)]
+    summary: bool,
+    /// Unchanged lines around a change; negative: all
+    #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_name = "LINES", hide = true)]
+    context: i64,
+    /// Show line numbers
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
+          default_missing_value = "true", require_equals = true, hide = true)]
+    line_numbers: bool,
+    /// Print the new objects as YAML
+    #[arg(long, hide = true)]
+    changes_yaml: bool,
+}
+
+/// Runs `tools`.
+pub async fn run(global: &GlobalArgs, arguments: ToolsArgs) -> ExitCode {
+    match arguments.command {
+        ToolsCommand::Inspect(arguments) => match &global.kapp {
+            Some(style) => screen::simple_as_kapp(style, async |ui| inspect_as_kapp(ui, arguments)).await,
+            None => screen::simple(global, inspect(global, arguments).map_err(Into::into)),
+        },
+        ToolsCommand::Diff(arguments) => match &global.kapp {
+            Some(style) => {
+                let look = DiffLook {
+                    summary: arguments.summary,
+                    changes: arguments.changes,
+                    context: usize::try_from(arguments.context).ok(),
+                    line_numbers: arguments.line_numbers,
+                    yaml: arguments.changes_yaml,
+                };
+                let style = Style { diff: look, ..style.clone() };
+                screen::simple_as_kapp(&style, async |ui| diff_as_kapp(ui, &arguments)).await
+            }
+            None => screen::simple(global, diff(global, &arguments).map_err(Into::into)),
+        },
+    }
+}
+
+fn read(files: &[String], is_sorted: bool, filters: FilterArgs) -> Result<Vec<Manifest>, CommandError> {
+    let mut objects = tools::read(files, &filters.resolve()?)?;
+    if is_sorted {
+        tools::sort(&mut objects);
+    }
+    Ok(objects)
+}
+
+fn inspect_as_kapp(ui: &mut kapp::Ui, arguments: InspectArgs) -> Result<(), CommandError> {
+    let InspectArgs { files, raw, sort, filters } = arguments;
+    for file in &files {
+        let manifests = read(std::slice::from_ref(file), sort && !raw, filters.clone())?;
+        let objects: Vec<_> = manifests.into_iter().map(|manifest| Arc::new(manifest.value)).collect();
+        if raw {
+            reports::raw_blocks(&objects).iter().for_each(|block| ui.block(block));
+        } else {
+            ui.table(&reports::of_file(file, &objects));
+        }
+    }
+    Ok(())
+}
+
+fn inspect(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, CommandError> {
+    let InspectArgs { files, raw, sort, filters } = arguments;
+    let manifests = read(&files, sort, filters)?;
+    if raw {
+        let objects: Vec<_> = manifests.into_iter().map(|manifest| Arc::new(manifest.value)).collect();
+        return Ok(reports::raw_blocks(&objects).concat());
+    }
+    if global.wants_json() {
+        let objects: Vec<_> = manifests.iter().map(|manifest| json!(manifest.object)).collect();
+        return Ok(format!("{:#}\n", json!({"schemaVersion": 1, "objects": objects})));
+    }
+    let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "PLACE"]);
+    for manifest in &manifests {
+        let place = Position { column: 0, ..manifest.positions.start() }.to_string();
+        table.row(&[&manifest.object.namespace, &manifest.object.kind, &manifest.object.name, &place]);
+    }
+    Ok(table.text())
+}
+
+fn sides(arguments: &DiffArgs) -> Result<(Vec<Manifest>, Vec<Manifest>), CommandError> {
+    let side = |files: &[String]| tools::read(files, &crate::plan::filter::ObjectFilter::default());
+    Ok((side(&arguments.file2)?, side(&arguments.files)?))
+}
+
+fn diff_as_kapp(ui: &mut kapp::Ui, arguments: &DiffArgs) -> Result<(), CommandError> {
+    let (old, new) = sides(arguments)?;
+    let (_, lines) =
+        tools::changes(&old, &new, &arguments.filter, (words::placeholder, kapp::changes::NO_STRATEGY), false);
+    kapp::changes::show(ui, &lines, &[], wall_clock());
+    Ok(())
+}
+
+fn diff(global: &GlobalArgs, arguments: &DiffArgs) -> Result<String, CommandError> {
+    let (old, new) = sides(arguments)?;
+    let (counts, lines) = tools::changes(&old, &new, &arguments.filter, (words::placeholder, ""), arguments.changes);
+    if global.wants_json() {
+        let changed: Vec<_> = lines.iter().filter(|line| line.operation.writes()).collect();
+        return Ok(format!("{:#}\n", json!({"schemaVersion": 1, "counts": counts, "changes": changed})));
+    }
+    let options = RenderOptions {
+        data_theme: screen::data_theme(global),
+        data_columns: screen::data_columns(),
+        verbose: global.verbose > 0,
+        diff: if arguments.changes { DiffStyle::Text } else { DiffStyle::Fields },
+        ..RenderOptions::default()
+    };
+    Ok(plan_text(&lines, &counts, Millis(0), &options))
+}
