@@ -33,6 +33,7 @@ mod hostile;
 mod hostile_definitions;
 mod judged;
 mod kapp;
+mod kapp_behaviour;
 mod kapp_surface;
 mod kapp_tools;
 mod kapp_voice;
@@ -123,6 +124,7 @@ fn all_tests() -> Vec<TestCase> {
         hostile_definitions::tests(),
         judged::tests(),
         kapp::tests(),
+        kapp_behaviour::tests(),
         kapp_surface::tests(),
         kapp_tools::tests(),
         kapp_voice::tests(),
