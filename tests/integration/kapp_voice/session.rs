@@ -70,11 +70,13 @@ impl Session {
 }
 
 /// What differs from run to run, and what stands in its place.
-const REPLACED: [(&str, &str); 13] = [
+const REPLACED: [(&str, &str); 14] = [
     (r"\d{1,2}:\d\d:\d\d[AP]M", "TIME"),
     (r"\d{19}", "LABEL"),
     (r"v1\.[0-9a-f]{32}", "ASSOCIATION"),
     (r"https://127\.0\.0\.1:\d+", "SERVER"),
+    // Apps of other tests.
+    (r" \(hint: found app 'app' in other namespaces: [^)]*\)", ""),
     (r"web-[0-9a-f]{5,10}(-[a-z0-9]{5})?", "web-GENERATED"),
     (r"lb-[a-z0-9]{5}\b", "lb-GENERATED"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "MOMENT"),
