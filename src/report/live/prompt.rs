@@ -4,7 +4,8 @@ use std::io::{self, BufRead, Write};
 
 use crate::report::escape::terminal_safe;
 
-/// Asks, and accepts only `y` and `yes`. A person declines by ending the input; where nobody is at it, there is no answer.
+/// Asks, and accepts only `y` and `yes`. A person who answers something else than yes or no is asked once more, and
+/// declines by ending the input; where nobody is at it, there is no answer.
 ///
 /// # Errors
 /// The question cannot be written or the answer cannot be read; `UnexpectedEof` if there is none.
@@ -14,17 +15,26 @@ pub fn confirm(
     is_terminal: bool,
     progress: &mut dyn Write,
 ) -> io::Result<bool> {
-    write!(progress, "{} [y/N] ", terminal_safe(question))?;
-    progress.flush()?;
-    let mut answer = String::new();
-    let has_ended = input.read_line(&mut answer)? == 0;
-    if has_ended || !is_terminal {
-        writeln!(progress)?;
+    let mut is_first = true;
+    loop {
+        write!(progress, "{} [y/N] ", terminal_safe(question))?;
+        progress.flush()?;
+        let mut answer = String::new();
+        let has_ended = input.read_line(&mut answer)? == 0;
+        if has_ended || !is_terminal {
+            writeln!(progress)?;
+        }
+        if has_ended && !is_terminal {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "n" | "no" | "" => return Ok(false),
+            _ if is_first && is_terminal => writeln!(progress, "Answer y or n.")?,
+            _ => return Ok(false),
+        }
+        is_first = false;
     }
-    if has_ended && !is_terminal {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Ends the line of a question that will not be answered.
@@ -42,8 +52,10 @@ mod tests {
         let asked = |answer: &str| confirm("Go on?", &mut answer.as_bytes(), true, &mut io::sink()).expect("asked");
         assert!(asked("y\n") && asked("YES\r\n"));
         assert!(!asked("\n") && !asked("n\n") && !asked("yo\n") && !asked(""));
+        assert!(asked("yo\ny\n") && !asked("yo\nyo\ny\n"), "asked once more, and not again");
         let piped = |answer: &str| confirm("Go on?", &mut answer.as_bytes(), false, &mut io::sink());
         assert!(piped("y\n").expect("answered") && piped("yes").expect("answered"));
+        assert!(!piped("yo\ny\n").expect("answered"), "a script is not asked again");
         assert_eq!(piped("").expect_err("nobody answers").kind(), io::ErrorKind::UnexpectedEof);
     }
 
