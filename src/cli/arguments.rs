@@ -299,6 +299,7 @@ impl ReadingArgs {
             recheck: plan.recheck,
             update_strategy: UpdateStrategy::of(&plan.apply_default_update_strategy),
             default_label_scoping: plan.default_label_scoping_rules,
+            ignore_api_services: plan.dangerous_ignore_failing_api_services,
             override_ownership: plan.dangerous_override_ownership_of_existing_resources
                 || !plan.ownership_override_allowed_apps.is_empty(),
             kapp_annotations: plan.kapp_annotations,
@@ -354,6 +355,9 @@ pub struct PlanArgs {
     /// it is kept up to date without this
     #[arg(long, hide_short_help = true)]
     pub kapp_annotations: bool,
+    /// Do not wait for APIServices; API groups that do not answer and that no object needs are left out without this
+    #[arg(long, hide_short_help = true)]
+    pub dangerous_ignore_failing_api_services: bool,
     /// Take over objects that belong to other apps
     #[arg(long, hide_short_help = true)]
     pub dangerous_override_ownership_of_existing_resources: bool,

@@ -51,9 +51,13 @@ const TUNING_OF_CHANGES: [&str; 5] = [
 /// The same, true or false.
 const SWITCHES_OF_CHANGES: [&str; 3] = ["diff-against-last-applied", "diff-ui-alpha", "diff-anchored"];
 
-/// The same of `deploy`. Its table is in the same order either way; existing objects are always looked for; and what
-/// controllers have made is theirs.
-const SWITCHES_OF_DEPLOY: [&str; 4] = ["sort", "existing-non-labeled-resources-check", "apply-ignored", "wait-ignored"];
+/// The same of `deploy`. Its table is in the same order either way; existing objects are always looked for; what
+/// controllers have made is theirs; and an app's kinds are in its record.
+const SWITCHES_OF_DEPLOY: [&str; 5] =
+    ["sort", "existing-non-labeled-resources-check", "apply-ignored", "wait-ignored", "dangerous-disable-gk-scoping"];
+
+/// The same of `delete` and `inspect`: groups that do not answer are left out either way.
+const FAILING_SERVICES: &str = "dangerous-ignore-failing-api-services";
 
 /// The same of `delete`, with a value: it updates nothing.
 const TUNING_OF_DELETE: [&str; 1] = ["apply-default-update-strategy"];
@@ -177,7 +181,10 @@ fn with_changes(command: Command, kind: &str) -> Command {
         "apply" => command
             .args(SWITCHES_OF_DEPLOY.map(|name| switch(without_effect(name))))
             .mut_arg("strict", |argument| argument.default_value("false")),
-        "delete" => augmented::<KappDeleteArgs>(command).args(TUNING_OF_DELETE.map(without_effect)),
+        "delete" => augmented::<KappDeleteArgs>(command)
+            .args(TUNING_OF_DELETE.map(without_effect))
+            .arg(switch(without_effect(FAILING_SERVICES))),
+        "inspect" => command.arg(switch(without_effect(FAILING_SERVICES))),
         _ => command,
     }
 }
@@ -315,6 +322,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         _ => &[],
     };
     let tuning = TUNING.iter().chain(&TUNING_OF_CHANGES).chain(&SWITCHES_OF_CHANGES).chain(of_command);
+    let tuning = tuning.chain([FAILING_SERVICES].iter().filter(|_| matches!(name, "delete" | "inspect")));
     let tuning = tuning.chain(TUNING_OF_GROUP.iter().chain(&SWITCHES_OF_GROUP).filter(|_| is_group));
     let tuning = tuning.chain(SWITCHES_OF_TOOLS.iter().filter(|_| path == ["tools", "diff"]));
     let tuning = tuning.copied().filter(is_given);

@@ -135,6 +135,8 @@ pub struct PlanOptions {
     pub update_strategy: UpdateStrategy,
     /// Whether the built-in label scoping rules apply.
     pub default_label_scoping: bool,
+    /// Whether APIServices are not waited for.
+    pub ignore_api_services: bool,
     /// Whether to put kapp's copies of the manifest on objects.
     pub kapp_annotations: bool,
     /// Whether to tell of fields that other managers have set.
@@ -163,6 +165,7 @@ impl Default for PlanOptions {
             recheck: false,
             update_strategy: UpdateStrategy::default(),
             default_label_scoping: true,
+            ignore_api_services: false,
             kapp_annotations: false,
             tells_drift: false,
             strict: true,

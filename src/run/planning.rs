@@ -49,7 +49,11 @@ pub async fn plan_apply(
         let cause = unknown.into_iter().find(is_told).map(|(_, cause)| cause);
         CommandError { code, cause, ..CommandError::from(errors) }
     })?;
-    wanted.iter_mut().for_each(|wanted| wanted.update_by_default(options.update_strategy));
+    for wanted in &mut wanted {
+        wanted.update_by_default(options.update_strategy);
+        let is_service_of_api = wanted.object.group == "apiregistration.k8s.io" && wanted.object.kind == "APIService";
+        wanted.strategies.disable_wait |= options.ignore_api_services && is_service_of_api;
+    }
     let how = plan::Options {
         no_prune: options.no_prune,
         selection: options.selection.clone(),

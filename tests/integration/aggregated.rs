@@ -17,6 +17,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: a_kind_of_an_aggregated_api_is_written_without_a_dry_run,
         ApiServer: a_definition_whose_api_group_is_broken_is_deleted,
+        ApiServer: a_service_of_an_api_that_nobody_answers_for_is_not_waited_for_on_request,
     ]
 }
 
@@ -151,6 +152,26 @@ fn a_kind_of_an_aggregated_api_is_written_without_a_dry_run() {
 }
 
 /// An APIService without a backend stands in the way of a definition's own API: nobody can read its objects.
+fn a_service_of_an_api_that_nobody_answers_for_is_not_waited_for_on_request() {
+    // Its own control plane: a group that does not answer is everybody's.
+    let cluster = TestCluster::start(&Options::default());
+    let pushback = Pushback::on(&cluster).with("PUSHBACK_VOICE", "kapp");
+    pushback.write(
+        "app.yaml",
+        "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.silent.example.com}\nspec: {group: \
+         silent.example.com, version: v1, groupPriorityMinimum: 1000, versionPriority: 10, insecureSkipTLSVerify: true, \
+         service: {namespace: default, name: nowhere}}\n",
+    );
+    let deploy = ["deploy", "-a", "api", "-n", "default", "-f", "app.yaml", "-y", "--wait-timeout=2s"];
+    let waited = pushback.run(&deploy).expect(1);
+    assert!(waited.stderr.contains("Timed out waiting after 2s for resources: [apiservice/"), "{}", waited.stderr);
+    let flag = ["--dangerous-ignore-failing-api-services", "--dangerous-disable-gk-scoping"];
+    pushback.run(&[&deploy[..], &flag].concat()).expect(0);
+    for command in ["inspect", "delete"] {
+        pushback.run(&[command, "-a", "api", "-n", "default", "-y", flag[0]]).expect(0);
+    }
+}
+
 fn a_definition_whose_api_group_is_broken_is_deleted() {
     let cluster = TestCluster::start(&Options::default());
     let namespace = cluster.namespace("broken");
