@@ -4,6 +4,7 @@
 //! Parser and evaluator are our own because both must be bounded: rules come from files, and the `cel` crate overflows
 //! the stack on deep ones and cannot be interrupted. Values also know their schema, as on the server.
 
+pub mod admission;
 mod base64;
 mod check;
 mod claims;

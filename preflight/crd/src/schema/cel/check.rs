@@ -56,21 +56,24 @@ pub fn cost_of(
     let old = if optional_old_self { Type::optional(this.kind.clone()) } else { this.kind.clone() };
     let types = Checker::new(&terms, this, old).check(root).map_err(objection)?;
     literals(&terms)?;
-    let (expected, word) = match gives {
-        Gives::Truth => (Type::Bool, "a bool"),
-        Gives::Text => (Type::String, "a string"),
-    };
-    match &types.types[root] {
-        Some(given) if *given == expected => {}
-        given => {
-            let shown = given.as_ref().map_or_else(|| "nothing".to_owned(), Type::shown);
-            return Err(Objection::Refused(format!("it must give {word}, and gives {shown}")));
-        }
-    }
+    refusal(gives, types.types[root].as_ref())?;
     let mut estimate = Estimate::new(&terms, &types, this);
     estimate
         .cost(root)
         .map_err(|function| Objection::Unknown(format!("the cost of `{}` is not known here", function.0)))
+}
+
+/// Refuses an expression that does not give what is required.
+fn refusal(gives: Gives, given: Option<&Type>) -> Result<(), Objection> {
+    let (expected, word) = match gives {
+        Gives::Truth => (Type::Bool, "a bool"),
+        Gives::Text => (Type::String, "a string"),
+    };
+    if given == Some(&expected) {
+        return Ok(());
+    }
+    let shown = given.map_or_else(|| "nothing".to_owned(), Type::shown);
+    Err(Objection::Refused(format!("it must give {word}, and gives {shown}")))
 }
 
 fn expanded(expression: &str) -> Result<(Terms, Id), Objection> {
@@ -97,6 +100,23 @@ pub fn given_by(expression: &str, this: &Rc<Declaration>) -> Result<Given, Objec
     let types = Checker::new(&terms, this, this.kind.clone()).check(root).map_err(objection)?;
     literals(&terms)?;
     Ok(types.types[root].as_ref().map_or(Given::Any, Given::of))
+}
+
+/// Type-checks an expression over these variables. `gives` is the required type of the result, if there is one.
+pub(super) fn accept(
+    expression: &str,
+    variables: impl IntoIterator<Item = (&'static str, Rc<Declaration>)>,
+    gives: Option<Gives>,
+) -> Result<(), Objection> {
+    let (terms, root) = expanded(expression)?;
+    let types = Checker::over(&terms, variables).check(root).map_err(objection)?;
+    literals(&terms)?;
+    gives.map_or(Ok(()), |gives| refusal(gives, types.types[root].as_ref()))
+}
+
+/// Whether the checker knows a function of this name.
+pub(super) fn is_declared(function: &str) -> bool {
+    functions::overloads(function).is_some()
 }
 
 /// Checks constants that functions parse when the rule is compiled.

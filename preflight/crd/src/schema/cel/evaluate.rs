@@ -116,8 +116,15 @@ impl<'a> Evaluator<'a> {
             },
             Value::Optional(None) => Ok(Value::Optional(None)),
             Value::Optional(Some(inner)) => self.select(inner, field, true),
+            other if optional && self.has_no_parts(other) => Ok(Value::Optional(None)),
             other => Err(self.no_overload("a field", &[other])),
         }
+    }
+
+    /// Whether a value without a schema has neither fields nor items, so that none is present in it (cel-go,
+    /// `interpreter/attributes.go`, `refQualify`).
+    fn has_no_parts(&self, value: &Value<'a>) -> bool {
+        self.is_untyped && !matches!(value, Value::Map(_) | Value::List(_) | Value::Optional(_))
     }
 
     fn has(&self, operand: &Value<'a>, field: &str) -> Outcome<'a> {
@@ -125,6 +132,8 @@ impl<'a> Evaluator<'a> {
             Value::Map(map) => Ok(Value::Bool(map.field(field, self)?.is_some())),
             Value::Optional(None) => Ok(Value::Bool(false)),
             Value::Optional(Some(inner)) => self.has(inner, field),
+            other if self.has_no_parts(other) => Ok(Value::Bool(false)),
+            other if self.is_untyped => Err(self.no_overload("a field", &[other])),
             other => Err(Stop::unknown(format!("a field of a {}", other.type_name()))),
         }
     }
@@ -148,7 +157,11 @@ impl<'a> Evaluator<'a> {
             }
             (Value::Optional(None), _) => None,
             (Value::Optional(Some(inner)), index) => return self.index(inner, index, true),
-            (Value::List(_), _) => return Err(Stop::unknown("a position that is no integer")),
+            (Value::List(_), Value::Double(_) | Value::Uint(_)) => {
+                return Err(Stop::unknown("a position that is no integer"));
+            }
+            (Value::List(_), _) if !self.is_untyped => return Err(Stop::unknown("a position that is no integer")),
+            (operand, _) if optional && self.has_no_parts(operand) => None,
             _ => return Err(self.no_overload("[]", &[operand, index])),
         };
         match (found, optional || matches!(operand, Value::Optional(_))) {
@@ -300,6 +313,7 @@ impl<'a> Evaluator<'a> {
                 }
                 pairs
             }
+            (other, _) if self.is_untyped => return Err(self.no_overload("a macro", &[other])),
             (other, _) => return Err(Stop::unknown(format!("the items of a {}", other.type_name()))),
         };
         self.charge(pairs.len())?;

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use super::stop::Stop;
 use crate::schema::Schema;
@@ -14,14 +15,22 @@ const BUDGET: usize = 200_000;
 
 pub(super) struct Evaluator<'a> {
     pub(super) schema: &'a Schema,
+    /// Whether values have no schema: what does not fit is an error at run time, as nothing was checked before.
+    pub(super) is_untyped: bool,
     steps: Cell<usize>,
     /// Parsed patterns, since macros use the same ones repeatedly.
     patterns: RefCell<BTreeMap<String, Rc<Pattern>>>,
 }
 
 impl<'a> Evaluator<'a> {
+    /// For values without a schema.
+    pub(super) fn untyped() -> Self {
+        static NONE: LazyLock<Schema> = LazyLock::new(Schema::default);
+        Self { is_untyped: true, ..Self::new(&NONE) }
+    }
+
     pub(super) fn new(schema: &'a Schema) -> Self {
-        Self { schema, steps: Cell::new(BUDGET), patterns: RefCell::default() }
+        Self { schema, is_untyped: false, steps: Cell::new(BUDGET), patterns: RefCell::default() }
     }
 
     pub(super) fn charge(&self, steps: usize) -> Result<(), Stop> {

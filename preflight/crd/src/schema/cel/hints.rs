@@ -50,6 +50,13 @@ pub(super) fn collect(node: &Node) -> Hints {
     hints
 }
 
+/// What an expression reads of a variable.
+pub(super) fn collect_of(node: &Node, variable: &str) -> Hints {
+    let mut hints = Hints::default();
+    walk(node, true, &mut vec![(variable, Some(Vec::new()))], &mut hints);
+    hints
+}
+
 /// Collects hints; `whole` tells that the value itself is used.
 fn walk<'n>(node: &'n Node, whole: bool, names: &mut Names<'n>, hints: &mut Hints) {
     if let Some(path) = path_of(node, names) {

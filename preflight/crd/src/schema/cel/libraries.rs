@@ -54,11 +54,18 @@ impl<'a> Evaluator<'a> {
         if let Some(outcome) = libraries.into_iter().find_map(|library| library(&call)) {
             return outcome;
         }
-        if KNOWN.split_ascii_whitespace().any(|known| known == function) {
+        let is_known = KNOWN.split_ascii_whitespace().any(|known| known == function);
+        // Where no types were checked before, arguments that do not fit are an error of the server too.
+        if is_known || (self.is_untyped && has(function)) {
             return Err(self.no_overload(&format!("{function}()"), &arguments.iter().collect::<Vec<_>>()));
         }
         Err(Stop::unknown(format!("function {function}()")))
     }
+}
+
+/// Whether there is a function of this name.
+pub(super) fn has(name: &str) -> bool {
+    KNOWN.split_ascii_whitespace().any(|known| known == name) || super::check::is_declared(name)
 }
 
 /// Names of functions with at least one overload here.

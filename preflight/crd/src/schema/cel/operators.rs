@@ -46,6 +46,9 @@ impl<'a> Value<'a> {
             (Self::List(left), Self::List(right)) => left.equals(right, evaluator)?,
             (Self::Map(left), Self::Map(right)) => left.equals(right, evaluator)?,
             (Self::List(_) | Self::Map(_), _) | (_, Self::List(_) | Self::Map(_)) => {
+                if evaluator.is_untyped {
+                    return Ok(false);
+                }
                 return Err(Stop::unknown("a list or map compared with something else"));
             }
             (Self::Duration(left), Self::Duration(right)) => left == right,
@@ -273,6 +276,17 @@ impl<'a> Map<'a> {
                 }
                 Ok(true)
             }
+            Self::Untyped(entries) => {
+                for (name, value) in *entries {
+                    evaluator.charge(1)?;
+                    let left = Value::of_json(value, evaluator)?;
+                    match other.find(&Value::text(name), evaluator)? {
+                        Some(right) if left.equals(&right, evaluator)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                Ok(true)
+            }
             Self::Typed { entries, schema } => {
                 for (name, value) in *entries {
                     evaluator.charge(1)?;
@@ -298,6 +312,7 @@ impl<'a> Map<'a> {
                                 None => false,
                             }
                         }
+                        (_, Self::Untyped(_)) => return Err(Stop::unknown("values with and without a schema")),
                         (None, Self::Built(_)) => return Err(Stop::unknown("an object compared with a map")),
                     };
                     if !same {

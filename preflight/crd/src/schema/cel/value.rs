@@ -82,6 +82,8 @@ impl<'a> List<'a> {
 pub(super) enum Map<'a> {
     /// An object or map of the object being validated.
     Typed { entries: &'a JsonMap<String, Json>, schema: &'a Schema },
+    /// A map of a value without a schema.
+    Untyped(&'a JsonMap<String, Json>),
     /// A map built by the rule itself.
     Built(Rc<Vec<(Value<'a>, Value<'a>)>>),
 }
@@ -207,6 +209,28 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Converts a JSON value without a schema, as the API server does for admission policies.
+    pub(super) fn of_json(json: &'a Json, evaluator: &Evaluator<'_>) -> Result<Self, Stop> {
+        evaluator.charge(1)?;
+        Ok(match json {
+            Json::Null => Self::Null,
+            Json::Bool(value) => Self::Bool(*value),
+            Json::Number(number) => match number.as_i64() {
+                Some(integer) => Self::Int(integer),
+                None => Self::Double(number.as_f64().ok_or_else(|| Stop::unknown("a number out of range"))?),
+            },
+            Json::String(text) => {
+                evaluator.charge_text(text.len())?;
+                Self::text(text)
+            }
+            Json::Array(items) => {
+                let items = items.iter().map(|item| Self::of_json(item, evaluator)).collect::<Result<_, _>>()?;
+                Self::list(items)
+            }
+            Json::Object(entries) => Self::Map(Map::Untyped(entries)),
+        })
+    }
+
     fn of_text(text: &str, format: Option<&str>) -> Result<Self, Stop> {
         // The server ignores hyphens in format names; only these formats have CEL types of their own.
         let invalid = || Stop::unknown(format!("{text:?} as a format that could not be read"));
@@ -223,7 +247,7 @@ impl<'a> Value<'a> {
 impl<'a> Map<'a> {
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Typed { entries, .. } => entries.len(),
+            Self::Typed { entries, .. } | Self::Untyped(entries) => entries.len(),
             Self::Built(entries) => entries.len(),
         }
     }
@@ -261,6 +285,11 @@ impl<'a> Map<'a> {
                     Some(value) => Value::of(value, below, evaluator).map(Some),
                 }
             }
+            Self::Untyped(entries) => match key {
+                Value::String(name) => entries.get(&**name).map(|value| Value::of_json(value, evaluator)).transpose(),
+                // A key of another type is in no such map.
+                _ => Ok(None),
+            },
             Self::Built(entries) => {
                 for (candidate, value) in entries.iter() {
                     if candidate.equals(key, evaluator)? {
@@ -279,7 +308,7 @@ impl<'a> Map<'a> {
             Self::Typed { schema, .. } if Self::is_object(schema) => {
                 Err(Stop::unknown("going through the fields of an object"))
             }
-            Self::Typed { entries, .. } => {
+            Self::Typed { entries, .. } | Self::Untyped(entries) => {
                 let mut keys: Vec<&String> = entries.keys().collect();
                 keys.sort();
                 Ok(keys.into_iter().map(|key| Value::text(key)).collect())
@@ -304,6 +333,9 @@ impl<'a> Evaluator<'a> {
         let sum_of_none = has(|value| matches!(value, Value::Int(0)))
             && has(|value| matches!(value, Value::Uint(_) | Value::Double(_) | Value::Duration(_)));
         let several = has(|value| matches!(value, Value::Int(_) | Value::String(_))) && has_dynamic(self.schema);
+        if self.is_untyped {
+            return Stop::Error(message);
+        }
         if !sum_of_none && (several || has(|value| matches!(value, Value::Null))) {
             Stop::Error(message)
         } else {

@@ -57,10 +57,19 @@ pub(super) struct Checker<'t> {
 impl<'t> Checker<'t> {
     /// A checker with the variables `self` and `oldSelf` of these types.
     pub(super) fn new(terms: &'t Terms, this: &Rc<Declaration>, old: Type) -> Self {
-        let mut structs = BTreeMap::new();
-        this.structs(&mut structs);
+        let mut checker = Self::over(terms, [("self", Rc::clone(this))]);
+        checker.scope.push(("oldSelf".to_owned(), old));
+        checker
+    }
+
+    /// A checker with these variables.
+    pub(super) fn over(terms: &'t Terms, variables: impl IntoIterator<Item = (&'static str, Rc<Declaration>)>) -> Self {
+        let (mut structs, mut scope) = (BTreeMap::new(), Vec::new());
+        for (name, declaration) in variables {
+            declaration.structs(&mut structs);
+            scope.push((name.to_owned(), declaration.kind.clone()));
+        }
         let found = Types { types: vec![None; terms.len()], overloads: BTreeMap::new(), qualified: BTreeMap::new() };
-        let scope = vec![("self".to_owned(), this.kind.clone()), ("oldSelf".to_owned(), old)];
         Self { terms, structs, scope, mapping: Mapping::default(), fresh: 0, found }
     }
 

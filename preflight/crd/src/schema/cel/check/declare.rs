@@ -38,6 +38,16 @@ impl Declaration {
         declare(schema, is_resource, "self", 0).map(Rc::new)
     }
 
+    /// Declares a variable of a name of its own; `None` if expressions cannot see it.
+    pub(in super::super) fn of_variable(schema: &Value, name: &str) -> Option<Rc<Self>> {
+        declare(schema, false, name, 0).map(Rc::new)
+    }
+
+    /// Declares a value of any type.
+    pub(in super::super) fn any() -> Rc<Self> {
+        Rc::new(Self::simple(Type::Dyn, 1, MAX_REQUEST))
+    }
+
     /// The field with this name in the schema.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Rc<Self>> {

@@ -27,7 +27,7 @@ impl Value<'_> {
                 list.in_order()?;
                 list.items.iter().filter_map(|item| item.to_json(evaluator).transpose()).collect::<Result<_, _>>()?
             }
-            Self::Map(Map::Typed { entries, .. }) => {
+            Self::Map(Map::Typed { entries, .. } | Map::Untyped(entries)) => {
                 evaluator.charge(entries.len())?;
                 Json::Object((*entries).clone())
             }
