@@ -1,5 +1,6 @@
 //! Config documents: policy, ordering, rebase and wait rules; parsed strictly, with positions.
 
+pub mod custom;
 pub mod defaults;
 pub mod mask;
 pub mod matcher;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use pushback_preflight::Position;
 use pushback_preflight::conversion::GivenPlan;
+use pushback_preflight::custom::Definition;
 use pushback_preflight::loosened::Loosening;
 use pushback_preflight::source::Document;
 
@@ -109,6 +111,8 @@ pub struct PreflightRule {
     pub name: String,
     /// `config` as written; an empty map if absent.
     pub config: Document,
+    /// The rule, if the entry defines one, and the objects that it judges.
+    pub custom: Option<(Definition, Vec<Matcher>)>,
     /// Position of the entry.
     pub position: Position,
 }

@@ -534,6 +534,9 @@ pub struct RuleLine {
     pub changes: usize,
     /// Number of waived findings.
     pub waived: usize,
+    /// What a rule of the policy says of itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// Why the rule was skipped, or which facts it could not obtain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,

@@ -69,6 +69,9 @@ pub struct RuleResult {
     /// Facts that the rule could not get, with the reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unable: Vec<String>,
+    /// What a rule of the policy says of itself; the built-in ones are documented elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// Why the rule was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
@@ -222,7 +225,8 @@ pub fn judge(
         findings.extend(judgement.findings.into_iter().map(|finding| weigh(finding, settings)));
         rules.push((RuleResult { unable, skipped, ..empty_result(name) }, settings.mode));
     }
-    let remarks = waiver::apply(waivers, accepted, today, &judged, &mut findings);
+    let names: Vec<&str> = rules.iter().map(|(rule, _)| rule.name.as_str()).collect();
+    let remarks = waiver::apply(waivers, accepted, today, (&names, &judged), &mut findings);
     if !remarks.is_empty() {
         rules.push((empty_result(registry::WAIVERS), Mode::Warn));
     }

@@ -4,6 +4,7 @@ pub mod api_lifecycle;
 pub mod bookkeeping;
 pub mod cause;
 pub mod conversion;
+pub mod custom;
 pub mod duration;
 pub mod experiment;
 pub mod facts;

@@ -37,6 +37,8 @@ pub enum LoosenedKind {
     Waiver,
     /// A setting names an external source, which only a policy source may do.
     OutsideOnly,
+    /// A rule is defined, which only a policy source may do.
+    CustomRule,
 }
 
 /// One way in which the judged manifests are less strict than the policy, or than the defaults if there is no policy.

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::custom::{self, Definition};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::loosened::{Loosened, LoosenedKind, Loosening, RuleOff};
 use crate::object::ObjectRef;
@@ -19,12 +20,23 @@ use crate::waiver::Waiver;
 pub struct Side<'a> {
     /// `preflightRules`; `None` if no document has the key.
     pub rules: Option<&'a [ConfigRule<'a>]>,
+    /// The rules that entries of it define. Those of the judged manifests count for nothing, unless the source defines
+    /// the same.
+    pub custom: &'a [Definition],
     /// `preflightWaivers`.
     pub waivers: &'a [Waiver],
     /// `policyLoosening`; `None` if no document has the key.
     pub loosening: Option<Loosening>,
     /// Whether the documents belong to several apps: a rule may repeat, and its strictest settings win.
     pub may_repeat: bool,
+}
+
+impl Side<'_> {
+    /// Whether it chooses among the built-in rules: an entry that defines a rule only adds that one.
+    fn chooses(&self) -> bool {
+        let defines = |rule: &ConfigRule<'_>| self.custom.iter().any(|definition| definition.name == rule.name);
+        self.rules.is_some_and(|rules| rules.is_empty() || !rules.iter().all(defines))
+    }
 }
 
 /// The policy in effect for a run.
@@ -93,10 +105,15 @@ pub fn resolve_from(
     given: &[Waiver],
 ) -> Result<Policy, Vec<PolicyError>> {
     let mut errors = Vec::new();
+    let custom = custom::rules(source.map_or(&[], |source| source.custom));
+    let rules = &[rules, &custom].concat();
     let named = selection::read_flag(rules, flag.unwrap_or_default(), &mut errors);
     let mut errors: Vec<PolicyError> = errors.into_iter().map(|error| (false, error)).collect();
-    let of_source = source.map(|source| (source.rules.is_some(), read(rules, source, true, &mut errors)));
-    let of_manifests = read(rules, manifests, false, &mut errors);
+    let of_source = source.map(|source| (source.chooses(), read(rules, source, &[], true, &mut errors)));
+    let known = |definition: &&Definition| custom.iter().any(|rule| rule.meta().name == definition.name);
+    let unknown: Vec<&str> =
+        manifests.custom.iter().filter(|it| !known(it)).map(|definition| definition.name.as_str()).collect();
+    let of_manifests = read(rules, manifests, &unknown, false, &mut errors);
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -104,10 +121,11 @@ pub fn resolve_from(
         rules,
         named: named.as_deref(),
         source: of_source.as_ref().map(|(has_list, configured)| (*has_list, configured.as_slice())),
-        has_list: manifests.rules.is_some(),
+        has_list: manifests.chooses(),
         manifests: &of_manifests,
     };
     let mut selection = resolving.selection();
+    selection.loosened.extend(ignored_definitions(source, manifests));
     selection.loosening = loosening(source, manifests, &mut selection.loosened);
     let mut waivers: Vec<Waiver> = source.map_or(manifests.waivers, |source| source.waivers).to_vec();
     for waiver in manifests.waivers {
@@ -130,11 +148,12 @@ pub fn resolve_from(
 fn read<'s>(
     rules: &[&'static dyn Rule],
     side: Side<'s>,
+    skip: &[&str],
     is_source: bool,
     errors: &mut Vec<PolicyError>,
 ) -> Vec<Configured<'s>> {
     let mut wrong = Vec::new();
-    let configured = selection::read_config(rules, side.rules.unwrap_or_default(), side.may_repeat, &mut wrong);
+    let configured = selection::read_config(rules, side.rules.unwrap_or_default(), skip, side.may_repeat, &mut wrong);
     errors.extend(wrong.into_iter().map(|error| (is_source, error)));
     configured
 }
@@ -166,7 +185,7 @@ impl Resolving<'_> {
             };
             // A rule that refuses nothing where nobody asks for it is no check that could be loosened.
             let refuses = !rule.unasked().contains(&("mode", "warn")) || self.source.is_some_and(|(listed, _)| listed);
-            if left_out && refuses && self.named.is_none() {
+            if left_out && refuses && self.named.is_none() && !rule.is_custom() {
                 selection.loosened.push(Loosened {
                     kind: LoosenedKind::RuleOff,
                     what: name.to_owned(),
@@ -253,6 +272,21 @@ fn looser_setting(rule: &str, entry: usize, difference: Difference) -> Loosened 
     }
 }
 
+/// The rules that the manifests define and the source does not.
+fn ignored_definitions(source: Option<Side<'_>>, manifests: Side<'_>) -> impl Iterator<Item = Loosened> {
+    let of_source = source.map_or(&[][..], |source| source.custom);
+    let is_ignored = |it: &&Definition| !of_source.iter().any(|other| other.says_the_same(it));
+    manifests.custom.iter().filter(is_ignored).map(|definition| Loosened {
+        kind: LoosenedKind::CustomRule,
+        what: definition.name.clone(),
+        policy: None,
+        manifests: None,
+        followed: false,
+        position: Some(definition.position.clone()),
+        place: None,
+    })
+}
+
 /// The stricter value of both sides; a source without one warns.
 fn loosening(source: Option<Side<'_>>, manifests: Side<'_>, loosened: &mut Vec<Loosened>) -> Loosening {
     let policy = source.and_then(|source| source.loosening).unwrap_or_default();
@@ -297,6 +331,9 @@ impl Loosened {
                 "outsideOnly",
                 format!("{what} is ignored: a setting that names a file counts only in a policy source"),
             ),
+            (LoosenedKind::CustomRule, _) => {
+                ("customRule", format!("rule {what} is ignored: a rule is defined only in a policy source"))
+            }
         };
         let verdict = if loosening == Loosening::Error { Verdict::Breaking } else { Verdict::Change };
         let mut finding = Finding::new(registry::POLICY, check, verdict, ObjectRef::default(), message)
@@ -304,7 +341,7 @@ impl Loosened {
             .path(what.clone())
             .values(policy.clone(), manifests.clone())
             .remedy(match (kind, followed) {
-                (LoosenedKind::OutsideOnly, _) => {
+                (LoosenedKind::OutsideOnly | LoosenedKind::CustomRule, _) => {
                     "give the Config that has it with --config, or leave it out of the manifests"
                 }
                 (LoosenedKind::Waiver, false) => {

@@ -31,6 +31,9 @@ pub use crate::finding::{SERVER, WAIVERS};
 /// Name under which manifests less strict than the policy are reported. Not a rule.
 pub const POLICY: &str = "policy";
 
+/// The word for no rule at all, so that no rule has this name.
+pub const NONE: &str = "none";
+
 /// The error for a name that is not in the registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown preflight rule \"{name}\"{}", suggest::hint_or_known(.suggestion.as_deref(), .known))]

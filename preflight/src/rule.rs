@@ -228,6 +228,11 @@ pub trait Rule: Debug + Sync {
     /// The facts that the rule needs for these changes.
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
 
+    /// Whether a policy brought the rule with it.
+    fn is_custom(&self) -> bool {
+        false
+    }
+
     /// Whether the judgement of one change depends on all the others.
     fn compares_the_whole(&self) -> bool {
         false

@@ -14,7 +14,7 @@ use crate::strictness::{self, Looser};
 use crate::waiver::Accepted;
 
 /// The flag's value that switches off every rule.
-pub const NONE: &str = "none";
+pub use crate::registry::NONE;
 
 /// An entry of `preflightRules`.
 #[derive(Clone, Copy, Debug)]
@@ -216,17 +216,19 @@ pub(crate) fn read_flag(
     Some(names)
 }
 
-/// Reads the entries of `preflightRules`. If a rule may repeat, its strictest settings win.
+/// Reads the entries of `preflightRules`, without those of the rules to `skip`. If a rule may repeat, its strictest
+/// settings win.
 pub(crate) fn read_config<'c>(
     rules: &[&'static dyn Rule],
     entries: &[ConfigRule<'c>],
+    skip: &[&str],
     may_repeat: bool,
     errors: &mut Vec<SelectionError>,
 ) -> Vec<Configured<'c>> {
     let nowhere = Positions::default();
     let mut seen: Vec<(usize, &str)> = Vec::new();
     let mut configured: Vec<Configured<'c>> = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| !skip.contains(&entry.name)) {
         let first = seen.iter().find(|(_, name)| *name == entry.name).map(|(first, _)| *first);
         if let Some(first) = first.filter(|_| !may_repeat) {
             errors.push(SelectionError::RepeatedInConfig { index, first, name: entry.name.to_owned() });

@@ -130,7 +130,9 @@ impl Session {
     /// waivers, `YYYY-MM-DD`. A rule that has not judged yet is `unable`.
     #[must_use]
     pub fn finish(mut self, server: Judgement, waivers: &[Waiver], today: &str) -> (RunReport, Facts) {
-        let running: Vec<_> = self.runs.iter().map(|run| run.selected.written()).collect();
+        // A rule of the policy runs beside those that a list chooses, and is not named in it again.
+        let listed = self.runs.iter().filter(|run| !run.selected.rule.is_custom());
+        let running: Vec<_> = listed.map(|run| run.selected.written()).collect();
         let mut endings = Vec::new();
         for run in &mut self.runs {
             let ending = run.ending.take().unwrap_or_else(|| unable("it still waits for facts from the cluster"));
@@ -142,6 +144,11 @@ impl Session {
             endings.push(Ended { name: registry::POLICY, settings: &strict, ending });
         }
         let mut report = judge::judge(endings, server, waivers, &self.accepted, today);
+        for run in self.runs.iter().filter(|run| run.selected.rule.is_custom()) {
+            let meta = run.selected.rule.meta();
+            let result = report.rules.iter_mut().find(|result| result.name == meta.name);
+            result.into_iter().for_each(|result| result.summary = Some(meta.summary.to_owned()));
+        }
         for finding in report.findings.iter_mut().filter(|finding| finding.severity != Severity::Info) {
             let remedies = registry::remedies(&self.facts, finding).into_iter();
             finding.remedies = remedies.map(|remedy| remedy.among(&running)).collect();

@@ -163,7 +163,7 @@ pub(crate) fn apply(
     waivers: &[Waiver],
     accepted: &Accepted,
     today: &str,
-    judged: &[&str],
+    (rules, judged): (&[&str], &[&str]),
     findings: &mut [Finding],
 ) -> Vec<Finding> {
     let mut remarks = Vec::new();
@@ -185,7 +185,7 @@ pub(crate) fn apply(
             Standing::Valid => new_members(waiver, findings),
             Standing::Expired | Standing::NoDate => None,
         };
-        remarks.extend(remark(waiver, standing, used || new.is_some(), judged));
+        remarks.extend(remark(waiver, standing, used || new.is_some(), (rules, judged)));
         remarks.extend(new.map(|(new, all)| {
             let are = if new == 1 { "1 is" } else { &format!("{new} are") };
             let message =
@@ -219,7 +219,7 @@ fn new_members(waiver: &Waiver, findings: &[Finding]) -> Option<(usize, usize)> 
 /// Number of objects affected by each finding when it was waived, by fingerprint.
 pub type Accepted = BTreeMap<String, u64>;
 
-fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> Option<Finding> {
+fn remark(waiver: &Waiver, standing: Standing, used: bool, (rules, judged): (&[&str], &[&str])) -> Option<Finding> {
     let rule = waiver.rule.as_deref();
     if waiver.may_be_unused {
         return None;
@@ -230,7 +230,7 @@ fn remark(waiver: &Waiver, standing: Standing, used: bool, judged: &[&str]) -> O
             "what the API server refuses cannot be waived".to_owned(),
             "change the manifest; the server would refuse the write anyway",
         ),
-        (_, Some(name)) if name != registry::POLICY && registry::find(name).is_err() => {
+        (_, Some(name)) if name != registry::POLICY && !rules.contains(&name) && registry::find(name).is_err() => {
             let nearest = suggest::nearest(name, registry::metas().map(|meta| meta.name));
             let message = format!("waives a rule that does not exist: \"{name}\"{}", suggest::hint(nearest));
             ("unknownRule", message, "correct the name, or remove the waiver")
@@ -342,8 +342,13 @@ mod tests {
         let cause = crate::cause::fingerprint(&findings[0]);
         let members = findings[..2].iter().map(|finding| finding.fingerprint.clone()).collect();
         let waiver = Waiver { cause: Some(cause), members, ..waiver("CRDUpgradeSafety") };
-        let told =
-            apply(std::slice::from_ref(&waiver), &Accepted::new(), "2026-06-01", &["CRDUpgradeSafety"], &mut findings);
+        let told = apply(
+            std::slice::from_ref(&waiver),
+            &Accepted::new(),
+            "2026-06-01",
+            (&[], &["CRDUpgradeSafety"]),
+            &mut findings,
+        );
         assert_eq!(findings.iter().map(|finding| finding.waived.is_some()).collect::<Vec<_>>(), [true, true, false]);
         let [told] = &told[..] else { panic!("{told:?}") };
         assert_eq!(
@@ -353,7 +358,7 @@ mod tests {
         // A listed finding of another cause is none of it, and a waiver without any is unused.
         let mut other = vec![of("a.ex.com", 1)];
         other[0].reason = Some([8; 32]);
-        let told = apply(&[waiver], &Accepted::new(), "2026-06-01", &["CRDUpgradeSafety"], &mut other);
+        let told = apply(&[waiver], &Accepted::new(), "2026-06-01", (&[], &["CRDUpgradeSafety"]), &mut other);
         assert_eq!((other[0].waived.as_ref(), told[0].check.as_str()), (None, "unused"));
     }
 
@@ -396,8 +401,13 @@ mod tests {
         let covers = |waiver: &Waiver, accepted: &[(String, u64)], affected: u64| {
             let mut findings = [about(affected)];
             let accepted = accepted.iter().cloned().collect();
-            let remarks =
-                apply(std::slice::from_ref(waiver), &accepted, "2026-06-30", &["CRDUpgradeSafety"], &mut findings);
+            let remarks = apply(
+                std::slice::from_ref(waiver),
+                &accepted,
+                "2026-06-30",
+                (&[], &["CRDUpgradeSafety"]),
+                &mut findings,
+            );
             (findings[0].waived.is_some(), remarks.first().map(|remark| remark.message.clone()))
         };
         assert_eq!(covers(&flag("@3"), &[], 3), (true, None));
@@ -417,7 +427,7 @@ mod tests {
         let check = |expires: &str| {
             let mut findings = [finding("scope")];
             let remarks =
-                apply(&[dated(expires)], &Accepted::new(), "2026-06-30", &["CRDUpgradeSafety"], &mut findings);
+                apply(&[dated(expires)], &Accepted::new(), "2026-06-30", (&[], &["CRDUpgradeSafety"]), &mut findings);
             (findings[0].waived.is_some(), remarks.iter().map(|remark| remark.check.clone()).collect::<Vec<_>>())
         };
         assert_eq!(check("2026-06-30"), (true, vec![]));
@@ -432,7 +442,7 @@ mod tests {
     fn an_unused_waiver_is_reported_only_if_its_rule_was_judged() {
         let remarks = |waiver: Waiver, judged: &[&str]| {
             let mut findings = [finding("scope")];
-            let remarks = apply(&[waiver], &Accepted::new(), "2026-06-30", judged, &mut findings);
+            let remarks = apply(&[waiver], &Accepted::new(), "2026-06-30", (&[], judged), &mut findings);
             remarks.iter().map(|remark| remark.check.clone()).collect::<Vec<_>>()
         };
         let unused = Waiver { check: Some("enum".into()), ..waiver("CRDUpgradeSafety") };

@@ -11,6 +11,7 @@ use crate::report::live::options::WIDTH;
 use crate::report::markdown_text::markdown_text;
 use crate::report::table::Table;
 use crate::report::words::hang;
+use crate::run::policy;
 
 /// List the preflight rules, or explain one.
 #[derive(Debug, Args)]
@@ -18,27 +19,32 @@ use crate::report::words::hang;
 Examples:
   pushback rules
   pushback rules CRDUpgradeSafety
+  pushback rules --config policy.yaml NoLatestTag
 
-Exit codes: 0 shown, 1 no such rule.")]
+Exit codes: 0 shown, 1 no such rule, or a policy that cannot be read.")]
 pub struct RulesArgs {
     /// Rule to explain
     name: Option<String>,
+    /// File with Config documents whose own rules are listed too; can be given more than once
+    #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
+    config: Vec<String>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// No such rule.
+/// No such rule, or a policy that cannot be read.
 pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String> {
     let width = screen::data_columns();
     let columns = usize::from(width.unwrap_or(WIDTH));
+    let rules = [registry::RULES, &policy::custom_rules(&arguments.config)?].concat();
     if let Some(name) = &arguments.name {
-        let rule = registry::find(name)?;
+        let rule = registry::find_in(&rules, name)?;
         let explanation = pushback_preflight::reference::rule_markdown(rule);
         if global.output_format() == Some(OutputFormat::Json) {
             let meta = rule.meta();
             let rule = json!({"schemaVersion": 1, "name": meta.name, "summary": meta.summary, "default": meta.default,
-                "unasked": unasked(rule), "explanation": explanation});
+                "custom": rule.is_custom(), "unasked": unasked(rule), "explanation": explanation});
             return Ok(serde_json::to_string_pretty(&rule)? + "\n");
         }
         return Ok(markdown_text(&explanation, screen::data_theme(global), columns));
@@ -46,13 +52,13 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
     if global.output_format() == Some(OutputFormat::Json) {
         let entry = |rule: &&'static dyn Rule| {
             let RuleMeta { name, summary, default, .. } = rule.meta();
-            json!({"name": name, "summary": summary, "default": default, "unasked": unasked(*rule)})
+            json!({"name": name, "summary": summary, "default": default, "custom": rule.is_custom(), "unasked": unasked(*rule)})
         };
-        let rules: Vec<_> = registry::RULES.iter().map(entry).collect();
+        let rules: Vec<_> = rules.iter().map(entry).collect();
         return Ok(serde_json::to_string_pretty(&json!({"schemaVersion": 1, "rules": rules}))? + "\n");
     }
     let mut table = Table::new(&["NAME", "DEFAULT", "WHAT IT CHECKS"]);
-    for meta in registry::metas() {
+    for meta in rules.iter().map(|rule| rule.meta()) {
         table.row(&[meta.name, if meta.default { "on" } else { "off" }, meta.summary]);
     }
     let unasked = pushback_preflight::reference::unasked_lines();

@@ -334,6 +334,7 @@ mod tests {
     #[test]
     fn every_rule_is_named_with_its_outcome_and_an_unable_one_with_its_reasons() {
         let rule = |name: &str, outcome: RuleOutcome, breaking, reasons: &[&str]| RuleLine {
+            summary: None,
             name: name.to_owned(),
             outcome,
             breaking,

@@ -185,6 +185,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         planned(&old, Operation::Delete, 0, Vec::new()),
     ];
     let rule = RuleLine {
+        summary: None,
         name: "PermissionValidation".to_owned(),
         outcome: RuleOutcome::Passed,
         breaking: 0,
@@ -249,6 +250,7 @@ pub(super) fn hostile() -> Vec<Event> {
     change.fields = vec![FieldLine { path: evil(), old: Some(evil()), new: None }];
     change.notes = vec![evil()];
     let rule = RuleLine {
+        summary: None,
         name: evil(),
         outcome: RuleOutcome::Failed,
         breaking: 1,
@@ -328,6 +330,7 @@ pub(super) fn hostile() -> Vec<Event> {
 /// A check report: one rule each that failed, was skipped, lacked facts, and passed; and a finding of every severity.
 pub(super) fn check_report() -> CheckReport {
     let rule = |name: &str, outcome: RuleOutcome, reasons: &[&str]| RuleLine {
+        summary: None,
         name: name.to_owned(),
         outcome,
         breaking: usize::from(outcome == RuleOutcome::Failed),
@@ -396,6 +399,7 @@ pub(super) fn hostile_report(evil: &str) -> CheckReport {
     finding.fingerprint = evil();
     let mut report = CheckReport::new(&evil(), &evil(), Outcome::Refused);
     report.rules = vec![RuleLine {
+        summary: None,
         name: evil(),
         outcome: RuleOutcome::Unable,
         breaking: 1,

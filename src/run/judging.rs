@@ -213,6 +213,7 @@ fn rule_line(rule: &pushback_preflight::judge::RuleResult) -> RuleLine {
         unknown: rule.unknown,
         changes: rule.changes,
         waived: rule.waived,
+        summary: rule.summary.clone(),
         reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
     }
 }

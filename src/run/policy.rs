@@ -1,17 +1,24 @@
 //! Source of a run's policy: `--config`, a Config on the old side of a comparison, or the judged manifests. Everything
 //! else in a Config (order, waits, labels, rebase rules) counts from manifests and `--config` alike.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use pushback_preflight::Position;
 use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
+use pushback_preflight::custom::{self, Definition};
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
-use pushback_preflight::selection::{ConfigRule, SelectionError};
+use pushback_preflight::rule::Rule;
+use pushback_preflight::selection::{ConfigRule, NONE, SelectionError};
 use pushback_preflight::source::Document;
 use pushback_preflight::waiver::Waiver;
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
-use crate::config::{self, Config, PreflightRule, PreflightWaiver};
+use crate::config::custom::RuleScope;
+use crate::config::mask::Masker;
+use crate::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
 use crate::event::EndCause;
 use crate::manifest::{InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
@@ -128,8 +135,9 @@ impl Configured {
     /// # Errors
     /// Unknown or repeated rules and invalid settings, with their position if they are in a Config.
     pub fn resolve(&self, options: &PreflightOptions) -> Result<Policy, CommandError> {
-        let among = ConfigRequests::of(&self.among);
-        let source = self.source.as_ref().map(|source| ConfigRequests::of(&source.config));
+        let masker = Masker::new(&self.config.diff_mask_rules);
+        let among = ConfigRequests::of(&self.among, &masker);
+        let source = self.source.as_ref().map(|source| ConfigRequests::of(&source.config, &masker));
         let nothing = Side::default();
         let side = match (&source, options.manifests_may_loosen) {
             (Some(given), _) => {
@@ -139,10 +147,13 @@ impl Configured {
             (None, false) => Some(nothing),
             (None, true) => None,
         };
-        let lists_none = self.among.preflight_rules.is_none()
-            && self.source.as_ref().is_none_or(|source| source.config.preflight_rules.is_none());
-        let none = (options.only_listed && lists_none).then(|| vec!["none".to_owned()]);
-        let rules = options.rules.as_deref().or(none.as_deref());
+        let sides = || [Some(&among), source.as_ref()].into_iter().flatten();
+        let only = (options.only_listed && !sides().any(ConfigRequests::lists_rules)).then(|| {
+            let custom = source.iter().flat_map(|source| &source.custom).map(|definition| definition.name.clone());
+            let names: BTreeSet<String> = custom.collect();
+            if names.is_empty() { vec![NONE.to_owned()] } else { names.into_iter().collect() }
+        });
+        let rules = options.rules.as_deref().or(only.as_deref());
         let resolved = policy::resolve(rules, side, among.side(), &options.waive);
         let mut policy = resolved.map_err(|errors| {
             let unknown = errors.iter().find_map(|(_, error)| match error {
@@ -191,12 +202,14 @@ impl Configured {
 /// The requests of a Config, in the rules' terms.
 struct ConfigRequests<'a> {
     rules: Option<Vec<ConfigRule<'a>>>,
+    /// The rules that entries define.
+    custom: Vec<Definition>,
     waivers: Vec<Waiver>,
     config: &'a Config,
 }
 
 impl<'a> ConfigRequests<'a> {
-    fn of(config: &'a Config) -> Self {
+    fn of(config: &'a Config, masker: &Masker) -> Self {
         let rule = |rule: &'a PreflightRule| ConfigRule {
             name: &rule.name,
             config: &rule.config.value,
@@ -204,6 +217,7 @@ impl<'a> ConfigRequests<'a> {
         };
         Self {
             rules: config.preflight_rules.as_ref().map(|rules| rules.iter().map(rule).collect()),
+            custom: definitions(config, masker),
             waivers: config.preflight_waivers.iter().map(waiver).collect(),
             config,
         }
@@ -211,8 +225,36 @@ impl<'a> ConfigRequests<'a> {
 
     fn side(&self) -> Side<'_> {
         let loosening = self.config.policy_loosening.as_ref().map(|(word, _)| *word);
-        Side { rules: self.rules.as_deref(), waivers: &self.waivers, loosening, ..Side::default() }
+        let (rules, custom) = (self.rules.as_deref(), &self.custom);
+        Side { rules, custom, waivers: &self.waivers, loosening, ..Side::default() }
     }
+
+    /// Whether it lists rules besides those that it defines.
+    fn lists_rules(&self) -> bool {
+        let rules = self.config.preflight_rules.as_deref();
+        rules.is_some_and(|rules| rules.is_empty() || rules.iter().any(|rule| rule.custom.is_none()))
+    }
+}
+
+/// The rules that a Config defines, each for the objects that it names.
+fn definitions(config: &Config, masker: &Masker) -> Vec<Definition> {
+    let custom = config.preflight_rules.iter().flatten().filter_map(|rule| rule.custom.as_ref());
+    let within = |(definition, matchers): &(Definition, Vec<Matcher>)| {
+        let scope = RuleScope { matchers: matchers.clone(), masker: masker.clone() };
+        definition.clone().within(Arc::new(scope))
+    };
+    custom.map(within).collect()
+}
+
+/// The rules that these files define.
+///
+/// # Errors
+/// All errors in them.
+pub fn custom_rules(files: &[String]) -> Result<Vec<&'static dyn Rule>, CommandError> {
+    let configured = Configured::read(&[], files, &mut Vec::new())?;
+    let masker = Masker::new(&configured.config.diff_mask_rules);
+    let source = configured.source.iter().flat_map(|source| definitions(&source.config, &masker));
+    Ok(custom::rules(&source.collect::<Vec<_>>()))
 }
 
 fn waiver(waiver: &PreflightWaiver) -> Waiver {

@@ -14,6 +14,7 @@ mod command_reference;
 mod config;
 mod conversion;
 mod crd_pairs;
+mod custom_rules;
 mod decided;
 mod derived_models;
 mod destructive_change;
@@ -138,6 +139,7 @@ fn all_tests() -> Vec<TestCase> {
         ownership::tests(),
         pages::tests(),
         plain_writes::tests(),
+        custom_rules::tests(),
         policy::tests(),
         preflight::tests(),
         proxy::tests(),

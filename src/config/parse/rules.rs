@@ -1,6 +1,7 @@
 //! Parses the entries of every list of a Config document.
 
 use pushback_preflight::bookkeeping::is_reserved_label;
+use pushback_preflight::custom::Definition;
 use pushback_preflight::reader::{Fields, Node, quote};
 use pushback_preflight::source::Document;
 use serde_json::Value;
@@ -20,8 +21,18 @@ pub(super) fn preflight_rule(node: &Node<'_>) -> PreflightRule {
     let name = fields.required_text("name");
     let config = fields.optional("config").filter(|config| !config.value().is_null());
     let config = config.and_then(|config| config.map().cloned()).unwrap_or_default();
+    let custom = Definition::of_entry(&fields);
+    let matchers = match fields.optional("resourceMatchers") {
+        Some(node) if custom.is_none() && !Definition::is_one(&fields) => {
+            node.note("only a rule that is defined here has matchers", &[]);
+            Vec::new()
+        }
+        Some(_) => resource_matchers(&fields),
+        None => vec![Matcher::All],
+    };
     PreflightRule {
         name,
+        custom: custom.map(|definition| (definition, matchers)),
         config: Document { value: Value::Object(config), positions: fields.positions("config") },
         position: node.position(),
     }

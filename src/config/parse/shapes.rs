@@ -36,7 +36,17 @@ pub(super) const CONFIG_LATER: Keys = &["stripNameHashSuffixConfig"];
 pub(super) const RULE_LATER: Keys = &["ytt"];
 
 /// An entry of `preflightRules`.
-pub(super) const PREFLIGHT_RULE: Keys = &["name", "config"];
+pub(super) const PREFLIGHT_RULE: Keys = &[
+    "name",
+    "config",
+    "description",
+    "cel",
+    "message",
+    "messageExpression",
+    "params",
+    "operations",
+    "resourceMatchers",
+];
 
 /// An entry of `preflightWaivers`.
 pub(super) const PREFLIGHT_WAIVER: Keys =

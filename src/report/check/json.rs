@@ -23,6 +23,7 @@ mod tests {
         report.tool.version = "1.2.3";
         report.changes = Counts { create: 1, noop: 18, ..Counts::default() };
         report.rules.push(RuleLine {
+            summary: None,
             name: "CRDUpgradeSafety".to_owned(),
             outcome: RuleOutcome::Failed,
             breaking: 1,

@@ -24,7 +24,7 @@ const RELATED: usize = 100;
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let ids = check_ids(report);
-    let rules: Vec<Value> = ids.iter().map(|(rule, check)| descriptor(rule, check)).collect();
+    let rules: Vec<Value> = ids.iter().map(|(rule, check)| descriptor(rule, check, report)).collect();
     let index = |finding: &Finding| {
         ids.iter().position(|(rule, check)| *rule == finding.rule && *check == finding.check).unwrap_or_default()
     };
@@ -71,14 +71,19 @@ fn check_ids(report: &CheckReport) -> Vec<(String, String)> {
     ids
 }
 
-fn descriptor(rule: &str, check: &str) -> Value {
+fn descriptor(rule: &str, check: &str, report: &CheckReport) -> Value {
     let meta = registry::metas().find(|meta| meta.name == rule);
     let line = meta.and_then(|meta| meta.checks.iter().find(|(name, _)| *name == check)).map(|(_, line)| *line);
     let short = match (line, rule) {
         (Some(line), _) => line.to_owned(),
         (None, registry::SERVER) => "the API server refuses the change".to_owned(),
         (None, registry::WAIVERS) => "a waiver is expired or covers nothing".to_owned(),
-        (None, _) => format!("{rule}/{check}"),
+        (None, _) => report
+            .rules
+            .iter()
+            .find(|line| line.name == rule)
+            .and_then(|line| line.summary.clone())
+            .unwrap_or_else(|| format!("{rule}/{check}")),
     };
     let mut properties = json!({"tags": ["kubernetes", rule]});
     let help = if let Some(meta) = meta {
