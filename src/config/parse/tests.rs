@@ -165,7 +165,8 @@ fn unknown_keys_come_with_a_suggestion_or_the_known_ones() {
         errors("preflightRules:\n- nmae: A\n  name: A\n  zzz: 1\n"),
         [
             "c.yaml:4:3: preflightRules[0].nmae: unknown key | did you mean `name`?",
-            "c.yaml:6:3: preflightRules[0].zzz: unknown key | known keys: name, config"
+            "c.yaml:6:3: preflightRules[0].zzz: unknown key | known keys: name, config, description, cel, message, \
+             messageExpression, params, operations, resourceMatchers"
         ]
     );
 }
