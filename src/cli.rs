@@ -15,6 +15,7 @@ pub mod kapp;
 pub mod list;
 pub mod logs;
 mod not_parsed;
+pub mod plan;
 pub mod record;
 pub mod rename;
 pub mod reports;
@@ -35,6 +36,7 @@ use crate::environment::Voice;
 use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 pub use arguments::GlobalArgs;
+use plan::given::Given;
 
 /// Applies Kubernetes manifests as one app, and pushes back before anything is written when the change is not safe.
 #[derive(Debug, Parser)]
@@ -57,6 +59,8 @@ enum Command {
     Diff(diff::DiffCommandArgs),
     /// Plan and run the preflight rules; exit with 10 when apply would be refused
     Check(check::CheckArgs),
+    /// Save what apply would change, to be looked at and applied later; show a saved plan
+    Plan(plan::PlanCommandArgs),
     /// Show an app's objects and how they are
     Inspect(inspect::InspectArgs),
     /// List the apps of a namespace
@@ -152,6 +156,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::Delete(arguments) => delete::run(&global, arguments).await,
             Command::Diff(arguments) => diff::run(&global, arguments).await,
             Command::Check(arguments) => check::run(&global, arguments).await,
+            Command::Plan(arguments) => plan::run(&global, arguments).await,
             Command::Inspect(arguments) if let Some(style) = &global.kapp => {
                 screen::simple_as_kapp(style, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
             }
@@ -186,7 +191,21 @@ pub fn main(voice: Voice) -> ExitCode {
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let matches: ArgMatches = command().try_get_matches_from(arguments)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
+    Cli::from_matches(&matches).map_err(|error| error.format(&mut command()))
+}
+
+impl Cli {
+    /// Reads what was parsed. The commands about plans also get to know which options were given.
+    fn from_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        let Some((name, below)) = matches.subcommand() else { return Ok(cli) };
+        match &mut cli.command {
+            Command::Plan(arguments) => arguments.given = Given::of(name, below),
+            Command::Apply(arguments) => arguments.given = Given::of(name, below),
+            _ => {}
+        }
+        Ok(cli)
+    }
 }
 
 /// Commands that need no cluster, with the other global options that mean nothing to them.

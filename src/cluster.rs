@@ -15,6 +15,7 @@ pub mod reviews;
 pub(crate) mod server_message;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +92,11 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// `Ok(None)`: the lock is in the app's record. `ErrorKind::Locked` while another process holds it.
     async fn local_lock(&self, _namespace: &str, _app: &str) -> Result<Option<LocalLock>, ClusterError> {
         Ok(None)
+    }
+
+    /// The folder behind it, by the path that no link is part of; `None` for a server and for what cannot be written.
+    fn folder(&self) -> Option<PathBuf> {
+        None
     }
 
     /// Config documents among its files: the policy of the existing state. An API server has none.

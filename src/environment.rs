@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use pushback_preflight::Invocation;
+use secrecy::SecretString;
 
 use crate::redact;
 
@@ -52,6 +53,8 @@ pub struct Environment {
     pub invocation: Invocation,
     /// The commit that a CI service says it works on; empty if none does.
     pub commit: String,
+    /// The key for values of Secrets in saved plans, if there is one.
+    pub plan_key: Option<SecretString>,
     ids: Ids,
 }
 
@@ -79,6 +82,7 @@ impl Environment {
                 .iter()
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
                 .unwrap_or_default(),
+            plan_key: std::env::var("PUSHBACK_PLAN_KEY").ok().filter(|key| !key.is_empty()).map(SecretString::from),
             ids: Ids::Real,
         }
     }
@@ -93,6 +97,7 @@ impl Environment {
             user: "tester".to_owned(),
             invocation: Invocation::default(),
             commit: String::new(),
+            plan_key: None,
             ids: Ids::Fixed(seed),
         }
     }
@@ -148,7 +153,7 @@ fn arguments() -> impl Iterator<Item = String> {
     })
 }
 
-/// The wall clock, for display and names. No decision depends on it.
+/// The wall clock, for display and names. Nothing but the expiry of saved plans and of waivers depends on it.
 #[must_use]
 pub fn wall_clock() -> jiff::Timestamp {
     jiff::Timestamp::now()

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
 use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::manifest::excerpt::Excerpt;
 pub use details::{EndCause, OutOfBounds, Owned, Said, Target, Whole};
@@ -36,6 +36,8 @@ words! {
         Unchecked = "unchecked",
         /// Preflight refused, and nothing was written.
         Refused = "refused",
+        /// A saved plan no longer holds, and nothing was written.
+        Stale = "stale",
         /// Another run holds the lock.
         Locked = "locked",
         /// A signal ended it.
@@ -119,6 +121,8 @@ words! {
         CredentialPlugin = "credential-plugin",
         /// The cause of an object not being ready cannot be determined.
         ReasonsUnknown = "reasons-unknown",
+        /// A plan was written to a file.
+        PlanSaved = "plan-saved",
         /// Experiments were written to files.
         ExperimentsWritten = "experiments-written",
         /// What an experiment left behind.
@@ -505,16 +509,16 @@ pub struct PlannedLine {
 }
 
 /// One field's change.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FieldLine {
     /// Path of the field.
     pub path: String,
     /// Old value on one line, masked; `None` if the field is new.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
     /// New value; `None` if the field is removed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
 }
 

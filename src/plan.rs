@@ -31,6 +31,7 @@ pub mod quota;
 pub mod refusal;
 mod renewal;
 mod rivals;
+pub mod saved;
 pub mod sides;
 mod size;
 mod stale_pods;

@@ -25,6 +25,7 @@ pub mod output;
 pub mod preview_text;
 pub mod raw_objects;
 pub mod release;
+pub mod saved_plan_text;
 pub mod serve_text;
 pub mod storage_text;
 pub mod table;

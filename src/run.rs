@@ -26,6 +26,7 @@ pub mod record;
 pub mod rename;
 pub mod round;
 pub mod running;
+pub mod saved;
 pub mod serve_conversion;
 pub mod setup;
 pub mod signals;

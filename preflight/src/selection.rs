@@ -90,6 +90,11 @@ impl Selection {
         self.rules.is_empty()
     }
 
+    /// Each rule with the `config` that gives it its settings.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, Map<String, Value>)> {
+        self.rules.iter().map(Selected::written)
+    }
+
     /// Names of the rules that another rule may leave a finding to. Rules that only the manifests add next to a policy
     /// are excluded: the manifests control their settings.
     #[must_use]

@@ -202,7 +202,7 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
             derived: global.derived,
             write: deletion.resolve(&write),
         };
-        let apply = Apply { options, input, plan, as_text: diff.diff_changes, write, is_confirmed: false };
+        let apply = Apply { options, input, plan, as_text: diff.diff_changes, write, is_confirmed: false, saved: None };
         let one_by_one = global.kapp.is_some();
         AppGroup { group: name, namespace, apply, delete, dry, one_by_one }.deploy(run, &directory).await
     })
@@ -229,7 +229,7 @@ async fn delete(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
         };
         let input = InputOptions { files: Vec::new(), config: Vec::new(), load: Default::default() };
         let plan = PlanOptions::default();
-        let apply = Apply { options, input, plan, as_text: false, write, is_confirmed: false };
+        let apply = Apply { options, input, plan, as_text: false, write, is_confirmed: false, saved: None };
         let one_by_one = global.kapp.is_some();
         AppGroup { group: name, namespace, apply, delete, dry, one_by_one }.delete(run).await
     })

@@ -280,7 +280,7 @@ fn named_by_kapp(argument: clap::Arg) -> clap::Arg {
 /// The parser's.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = tree().try_get_matches_from(arguments)?;
-    let mut cli = Cli::from_arg_matches(&matches)?;
+    let mut cli = Cli::from_matches(&matches)?;
     let (mut leaf, mut path) = (&matches, Vec::new());
     while let Some((next, below)) = leaf.subcommand() {
         leaf = below;

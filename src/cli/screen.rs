@@ -166,6 +166,11 @@ pub async fn complete(
     }
 }
 
+/// Ends a run that has come to nothing: its arguments are wrong.
+pub async fn end(global: &GlobalArgs, diff: DiffStyle, error: CommandError) -> ExitCode {
+    complete(global, start(global, diff, false, HeldDocument::default()), async |_| Err(error)).await
+}
+
 /// The output format: the flag, or the default for the terminal.
 fn format(global: &GlobalArgs) -> Format {
     if global.kapp.is_some() {

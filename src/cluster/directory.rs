@@ -198,6 +198,11 @@ impl Cluster for DirectoryCluster {
         Err(ClusterError::new(ErrorKind::Unsupported, message))
     }
 
+    fn folder(&self) -> Option<PathBuf> {
+        let root = self.root.as_ref()?;
+        Some(std::fs::canonicalize(root).unwrap_or_else(|_| root.clone()))
+    }
+
     async fn configs(&self) -> Result<Vec<Manifest>, ClusterError> {
         self.blocking(|store| {
             let files = store.texts_with("Config")?;

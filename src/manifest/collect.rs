@@ -14,8 +14,9 @@ use pushback_preflight::conversion;
 use pushback_preflight::operator::model_file;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions, parallel};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
-use super::input::{Input, InputError, InputWarning, Manifest, error_in};
+use super::input::{FileDigest, Input, InputError, InputWarning, Manifest, error_in};
 use super::limits::{Limits, Usage, size};
 use super::options::LoadOptions;
 use super::source;
@@ -121,7 +122,7 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, LoadError
 /// Every problem, sorted by file and line.
 pub fn load_config_files(paths: &[String]) -> Result<Input, Vec<InputError>> {
     let mut collector = Collector { only_configs: true, ..Collector::default() };
-    for directory in collector.read(paths, &LoadOptions::default()) {
+    for directory in collector.read(paths, &LoadOptions { digests: true, ..LoadOptions::default() }) {
         collector.errors.push(no_manifest_files(&directory));
     }
     collector.finish()
@@ -183,6 +184,10 @@ impl Collector {
             let (name, path) = (source.name.clone(), source.local_path());
             match source.read(standard_input, options.limits.bytes) {
                 Ok(bytes) => {
+                    if options.digests {
+                        let sha256 = Sha256::digest(&bytes).into();
+                        self.input.digests.push(FileDigest { name: name.clone(), sha256 });
+                    }
                     total += bytes.len();
                     if total > options.total_bytes {
                         let limit = size(options.total_bytes);

@@ -40,6 +40,22 @@ pub struct InputWarning {
     pub position: Position,
 }
 
+/// What a file held when it was read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FileDigest {
+    /// Its name in positions.
+    pub name: String,
+    /// SHA-256 of its bytes. A short secret in it could be guessed from this.
+    pub sha256: [u8; 32],
+}
+
+/// Omits the digest.
+impl fmt::Debug for FileDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileDigest").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// The content of all inputs.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
@@ -55,6 +71,8 @@ pub struct Input {
     pub warnings: Vec<InputWarning>,
     /// The local files, for excerpts in messages.
     pub sources: Sources,
+    /// A digest of each file, if [`LoadOptions::digests`](super::LoadOptions::digests) is set, in input order.
+    pub digests: Vec<FileDigest>,
 }
 
 /// An error that is about an input as a whole.

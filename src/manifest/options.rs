@@ -16,6 +16,8 @@ pub struct LoadOptions {
     pub follow_links: bool,
     /// Treat a git ref that lacks the path as empty, with a warning.
     pub may_be_absent: bool,
+    /// Keep a digest of each file.
+    pub digests: bool,
     /// Content of standard input, if not the process's own.
     pub stdin: Option<Vec<u8>>,
     /// Limits of each file, and of all files together.
@@ -32,6 +34,7 @@ impl Default for LoadOptions {
             allow_http: false,
             follow_links: false,
             may_be_absent: false,
+            digests: false,
             stdin: None,
             limits: Limits::default(),
             total_bytes: 256 << 20,

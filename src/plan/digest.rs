@@ -50,6 +50,14 @@ pub fn digest(value: &Value) -> String {
     hex::encode(&Sha256::digest(text)[..16])
 }
 
+/// A value as text, whatever the order of its keys: no two values give the same.
+#[must_use]
+pub(super) fn canonical(value: &Value) -> String {
+    let mut text = String::new();
+    state(value, &mut text);
+    text
+}
+
 /// Serialises a value unambiguously: no two values give the same text.
 fn state(value: &Value, text: &mut String) {
     // Writing to a string cannot fail.

@@ -1,5 +1,7 @@
 //! Applying: look, plan, judge, ask, write; repeated if somebody else has changed what the plan is based on.
 
+use std::sync::Arc;
+
 use pushback_crd::definition::CarryOver;
 
 use super::error::CommandError;
@@ -7,6 +9,7 @@ use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
 use super::outcome::End;
 use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
+use super::saved::Approval;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
@@ -14,9 +17,12 @@ use crate::event::{Counts, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;
 use crate::plan::Plan;
+use crate::plan::saved::SavedPlan;
 use crate::storage::note;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
+
+const STORAGE_LATER: &str = "storage versions change with the next plan: now the conversion webhooks are ready";
 
 /// Options of an apply.
 #[derive(Clone, Debug)]
@@ -33,6 +39,8 @@ pub struct Apply {
     pub write: WriteOptions,
     /// Whether to proceed without asking.
     pub is_confirmed: bool,
+    /// The plan to carry out; nothing else is written then.
+    pub saved: Option<Arc<SavedPlan>>,
 }
 
 /// Where an apply stops.
@@ -69,9 +77,15 @@ impl Apply {
         upto: StopAfter,
         agreed: &mut Option<Vec<PlannedLine>>,
     ) -> Result<End, CommandError> {
+        self.saved.iter().try_for_each(|saved| Approval::check_validity(saved, run))?;
         let given = details::told(run, &self.options, input::read(&self.input)).await?;
+        let read = given.what_was_read(self.saved.is_some());
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
+        let approval = match &self.saved {
+            Some(saved) => Some(until_stopped(run.stop.clone(), Approval::open(run, &setup, saved, &read)).await?),
+            None => None,
+        };
         run.warn_input(&given.input.warnings);
         let run = &*run;
         let mut done = None;
@@ -88,8 +102,10 @@ impl Apply {
                 planning::show(run, &setup, &plan, self.as_text, news.is_none());
             }
             allowed::check(&setup, &plan, &self.plan)?;
+            approval.iter().try_for_each(|approval| approval.check_plan(&plan))?;
             let judging = judging::judge(run, &setup, &plan, &self.options.preflight);
             let judged = until_stopped(run.stop.clone(), judging).await?;
+            approval.iter().try_for_each(|approval| approval.check_verdict(&judged.report))?;
             let is_left_out = !self.write.engine.exit_early_on_apply_error && judged.only_the_server_refuses();
             if judged.report.outcome.refuses() && !is_left_out {
                 if round < ROUNDS && look::has_moved(&setup, &look::record_state(&plan.observed)).await {
@@ -122,7 +138,9 @@ impl Apply {
                         end.hints.extend(plan.stale_pods_hints());
                     }
                     let is_done = matches!(end.code, ExitCode::Success | ExitCode::Changes | ExitCode::NoChanges);
-                    if is_done && round < ROUNDS && webhook_came_first(&plan) {
+                    if is_done && webhook_came_first(&plan) && approval.is_some() {
+                        end.hints.push(STORAGE_LATER.to_owned());
+                    } else if is_done && round < ROUNDS && webhook_came_first(&plan) {
                         done = Some(end.done);
                         note(&run.events, "conversion webhooks are ready: storage versions change now".to_owned());
                         continue;

@@ -1,5 +1,7 @@
 //! Comparing: an apply that stops after its plan or the verdict. Nothing is written.
 
+use std::sync::Arc;
+
 use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::waiver::Accepted;
@@ -9,9 +11,11 @@ use super::options::{InputOptions, PlanOptions, RunOptions};
 use super::outcome::End;
 use super::planning;
 use super::running::Run;
+use super::saved::WhatWasRead;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, look, record};
+use crate::check::second_look::SecondLook;
 use crate::event::{Counts, RunOutcome};
 use crate::exit::ExitCode;
 use crate::plan::Plan;
@@ -35,7 +39,7 @@ impl Compare {
     /// # Errors
     /// Invalid input, or no cluster.
     pub async fn check(self, run: &mut Run) -> Result<End, CommandError> {
-        let (setup, plan, report) = self.compare(run, true).await?;
+        let Compared { setup, plan, report, .. } = self.compare(run, true).await?;
         let end = match report.outcome.refuses() {
             true => End::refused(&report),
             false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
@@ -51,7 +55,7 @@ impl Compare {
     /// # Errors
     /// Invalid input, or no cluster.
     pub async fn diff(self, run: &mut Run, is_judged: bool, exit_status: bool) -> Result<End, CommandError> {
-        let (setup, plan, report) = self.compare(run, is_judged).await?;
+        let Compared { setup, plan, report, .. } = self.compare(run, is_judged).await?;
         record::write_file(run, &setup).await?;
         if report.outcome.refuses() {
             let unable = || report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
@@ -61,8 +65,10 @@ impl Compare {
         Ok(End::of_diff(plan.has_changes(), exit_status))
     }
 
-    async fn compare(self, run: &mut Run, is_judged: bool) -> Result<(Setup, Plan, RunReport), CommandError> {
+    /// Plans, and runs the rules if that is asked for.
+    pub(super) async fn compare(self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
         let given = details::told(run, &self.options, input::read(&self.input)).await?;
+        let read = given.what_was_read(self.input.load.digests);
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         run.warn_input(&given.input.warnings);
         let work = async {
@@ -72,15 +78,29 @@ impl Compare {
             run.warn_input(&warnings);
             planning::show(run, &setup, &plan, self.as_text, false);
             allowed::check(&setup, &plan, &self.plan)?;
-            let report = match is_judged {
-                true => judging::judge(run, &setup, &plan, &self.options.preflight).await?.report,
-                false => told_by_the_server(run, &setup, &plan)?,
+            let (report, facts) = match is_judged {
+                true => {
+                    let judged = judging::judge(run, &setup, &plan, &self.options.preflight).await?;
+                    (judged.report, Some(judged.second_look))
+                }
+                false => (told_by_the_server(run, &setup, &plan)?, None),
             };
-            Ok((plan, report))
+            Ok((plan, report, facts))
         };
-        let (plan, report) = until_stopped(run.stop.clone(), work).await?;
-        Ok((setup, plan, report))
+        let (plan, report, facts) = until_stopped(run.stop.clone(), work).await?;
+        Ok(Compared { setup, plan, report, facts, read })
     }
+}
+
+/// What a comparison came to.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) setup: Setup,
+    pub(super) plan: Plan,
+    pub(super) report: RunReport,
+    /// What the rules judged, if they ran.
+    pub(super) facts: Option<Arc<SecondLook>>,
+    pub(super) read: WhatWasRead,
 }
 
 /// Reports problems found while planning, without running any rule.

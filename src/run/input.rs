@@ -9,6 +9,7 @@ use pushback_preflight::{Answer, Need};
 use super::error::CommandError;
 use super::options::InputOptions;
 use super::policy::Configured;
+use super::saved::WhatWasRead;
 use crate::manifest::{Input, collect};
 use crate::upgrade::sources;
 
@@ -19,6 +20,15 @@ pub struct LoadedInput {
     pub input: Input,
     /// Config, and the source of each setting.
     pub config: Configured,
+}
+
+impl LoadedInput {
+    /// What was read, for a plan that is saved or carried out; nothing else needs it.
+    #[must_use]
+    pub fn what_was_read(&self, is_wanted: bool) -> WhatWasRead {
+        let manifests = if is_wanted { self.input.manifests.clone() } else { Vec::new() };
+        WhatWasRead { files: self.input.digests.clone(), policy: self.config.file_digests().to_vec(), manifests }
+    }
 }
 
 /// Reads manifests and Config.

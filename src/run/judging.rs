@@ -21,6 +21,7 @@ use crate::check::second_look::SecondLook;
 use crate::check::{self, RuleResults};
 use crate::config::Config;
 use crate::event::{DiagnosticCode, Event, RuleLine};
+use crate::plan::saved::digests::plain;
 use crate::plan::waves::Waves;
 use crate::plan::{self, Plan, Planned};
 use crate::text::written_experiments;
@@ -218,7 +219,21 @@ fn rule_line(rule: &pushback_preflight::judge::RuleResult) -> RuleLine {
     }
 }
 
-fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), CommandError> {
+/// Digest of what the rules knew of the cluster; Secrets are masked before it is made.
+pub fn digest_of_answers(facts: Facts, config: &Config) -> String {
+    let answers = serde_json::to_value(masked(facts, config)).unwrap_or_default();
+    plain(&answers["answers"].to_string())
+}
+
+fn write_facts(path: &Path, facts: Facts, config: &Config) -> Result<(), CommandError> {
+    let facts = masked(facts, config);
+    let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
+    atomic_file::replace(path, text.as_bytes())
+        .map_err(|error| CommandError::usage(format!("failed to write {}: {error}", path.display())))
+}
+
+/// The facts with Secrets masked.
+fn masked(mut facts: Facts, config: &Config) -> Facts {
     let masker = crate::config::mask::Masker::new(&config.diff_mask_rules);
     let mut numbers = crate::config::mask::MaskNumbers::default();
     let changes = facts.changes.changes.iter_mut();
@@ -236,7 +251,5 @@ fn write_facts(path: &Path, mut facts: Facts, config: &Config) -> Result<(), Com
         }
         masker.mask(object, &mut numbers);
     }
-    let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
-    atomic_file::replace(path, text.as_bytes())
-        .map_err(|error| CommandError::usage(format!("failed to write {}: {error}", path.display())))
+    facts
 }

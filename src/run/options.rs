@@ -53,6 +53,8 @@ words! {
         Diff = "diff",
         /// Run the rules on it.
         Check = "check",
+        /// Save what an apply would change.
+        Plan = "plan",
         /// Apply the new release between experiments.
         Upgrade = "upgrade",
     }

@@ -46,6 +46,7 @@ impl End {
     pub fn error(error: &CommandError) -> Self {
         let outcome = match error.code {
             ExitCode::Refused => RunOutcome::Refused,
+            ExitCode::Stale => RunOutcome::Stale,
             ExitCode::Locked => RunOutcome::Locked,
             ExitCode::Interrupted | ExitCode::Terminated => RunOutcome::Interrupted,
             ExitCode::TimedOut => RunOutcome::TimedOut,

@@ -20,7 +20,7 @@ use crate::config::custom::RuleScope;
 use crate::config::mask::Masker;
 use crate::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
 use crate::event::EndCause;
-use crate::manifest::{InputError, InputWarning, Manifest, collect, shown_input, yaml};
+use crate::manifest::{FileDigest, InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
 /// The Config of a run, and the source of its settings.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Configured {
     source: Option<Source>,
     /// `ConversionPlan` documents, of manifests and `--config`.
     plans: Vec<GivenPlan>,
+    /// Digests of the files of `--config`.
+    files: Vec<FileDigest>,
 }
 
 /// A policy source.
@@ -54,10 +56,12 @@ impl Configured {
         warnings: &mut Vec<InputWarning>,
     ) -> Result<Self, CommandError> {
         let among = parse(documents);
+        let mut digests = Vec::new();
         let of_files = match files {
             [] => Ok(None),
             files => collect::load_config_files(files).and_then(|of_files| {
                 warnings.extend(of_files.warnings);
+                digests = of_files.digests;
                 Ok(Some((parse(&of_files.configs)?, plans_of(of_files.plans, PlanSource::Policy)?)))
             }),
         };
@@ -76,7 +80,7 @@ impl Configured {
             let shown: Vec<String> = files.iter().map(|file| shown_input(file)).collect();
             Source { name: shown.join(", "), config: of_files, is_old_side: false }
         });
-        Ok(Self { config, among, source, plans })
+        Ok(Self { config, among, source, plans, files: digests })
     }
 
     /// Adds the `ConversionPlan` documents among the manifests.
@@ -97,6 +101,11 @@ impl Configured {
         let of_source = of_source.map(|plan| GivenPlan { source: PlanSource::Policy, ..plan.clone() });
         let given = of_source.chain(self.among.conversion_plans.iter().chain(&self.plans).cloned());
         Ok(ConversionPlans::of(given)?)
+    }
+
+    /// Digests of the files of `--config`.
+    pub fn file_digests(&self) -> &[FileDigest] {
+        &self.files
     }
 
     /// Whether `--config` was given, which takes precedence over the old side.

@@ -178,6 +178,14 @@ impl Run {
         self.nonce.get_or_init(|| self.environment.new_app_label())
     }
 
+    /// Has an app that does not exist get this label, and annotations that are new in every run this value: those of
+    /// the plan that is carried out.
+    pub fn keep(&self, app: &AppName, label: &str, nonce: &str) {
+        let key = (app.namespace.clone(), app.name.clone());
+        self.labels.lock().unwrap_or_else(PoisonError::into_inner).insert(key, label.to_owned());
+        let _ = self.nonce.set(nonce.to_owned());
+    }
+
     /// Shows warnings about the input.
     pub fn warn_input(&self, warnings: &[InputWarning]) {
         for warning in warnings {

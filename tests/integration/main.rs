@@ -65,6 +65,7 @@ mod remedies;
 mod renames;
 mod reserved;
 mod safety;
+mod saved_plans;
 mod schemas;
 mod secrets;
 mod security;
@@ -154,6 +155,7 @@ fn all_tests() -> Vec<TestCase> {
         renames::tests(),
         reserved::tests(),
         safety::tests(),
+        saved_plans::tests(),
         schemas::tests(),
         secrets::tests(),
         security::tests(),

@@ -102,6 +102,7 @@ impl UpgradeStepArgs {
                 ..write
             },
             is_confirmed: true,
+            saved: None,
         };
         Ok(Some(Upgrade { apply, app, namespaces: allowed.iter().cloned().collect() }))
     }

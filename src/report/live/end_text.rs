@@ -93,6 +93,9 @@ fn summary(
     if is(ExitCode::Refused) {
         return (outcome == RunOutcome::Refused).then(|| "Refused: nothing was written.".to_owned());
     }
+    if is(ExitCode::Stale) {
+        return Some("Stale: the plan was not carried out, nothing was written.".to_owned());
+    }
     if is(ExitCode::Interrupted) || is(ExitCode::Terminated) {
         return Some(format!("Interrupted after {elapsed}: {done_words}."));
     }

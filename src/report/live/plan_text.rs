@@ -25,6 +25,21 @@ const NAME_WIDTH: usize = 48;
 #[must_use]
 pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, options: &RenderOptions) -> String {
     let theme = options.data_theme;
+    let mut text = changes_text(changes, options);
+    let _ = writeln!(
+        text,
+        "{} {}.   {}",
+        theme.paint(Role::Strong, "Plan:"),
+        counts_to_do(counts),
+        theme.paint(Role::Quiet, &took(elapsed))
+    );
+    text
+}
+
+/// The same without the counts.
+#[must_use]
+pub fn changes_text(changes: &[PlannedLine], options: &RenderOptions) -> String {
+    let theme = options.data_theme;
     let mut text = String::new();
     let shared = if options.verbose { Vec::new() } else { shared_notes(changes) };
     let columns: Vec<(String, String)> = changes.iter().map(|change| object_columns(&change.object)).collect();
@@ -68,13 +83,6 @@ pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, opti
         let label = theme.paint(Role::Pointer, "note:");
         let _ = writeln!(text, "{label} {} ({})", terminal_safe(note), counted(*count, "object"));
     }
-    let _ = writeln!(
-        text,
-        "{} {}.   {}",
-        theme.paint(Role::Strong, "Plan:"),
-        counts_to_do(counts),
-        theme.paint(Role::Quiet, &took(elapsed))
-    );
     text
 }
 

@@ -99,7 +99,7 @@ async fn judged(
 /// Whether an apply reached its first write.
 fn was_made(end: &End) -> bool {
     let before_the_first_write = match end.code {
-        ExitCode::Usage | ExitCode::Refused | ExitCode::Locked | ExitCode::Unreachable => true,
+        ExitCode::Usage | ExitCode::Refused | ExitCode::Stale | ExitCode::Locked | ExitCode::Unreachable => true,
         ExitCode::Interrupted | ExitCode::Terminated => end.unfinished.is_empty(),
         _ => false,
     };

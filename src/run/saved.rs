@@ -1,0 +1,169 @@
+//! Saved plans: `plan --out` writes one, and `apply --plan` carries it out if nothing that it rests on has moved.
+//! Both take the same way to the plan as an apply without one; only its two ends are here.
+
+mod identity;
+mod make;
+mod parts;
+
+use std::fs;
+use std::path::Path;
+
+use jiff::Timestamp;
+use pushback_preflight::RunReport;
+
+pub use make::SavePlan;
+
+use super::error::CommandError;
+use super::running::Run;
+use super::setup::Setup;
+use crate::environment::reason;
+use crate::exit::ExitCode;
+use crate::manifest::{FileDigest, InputError, Manifest};
+use crate::plan::Plan;
+use crate::plan::saved::digests::Digests;
+use crate::plan::saved::{SavedObject, SavedPlan, SavedPlanError, compare};
+
+/// Differences that are named one by one.
+const NAMED: usize = 20;
+
+const AGAIN: &str = "`pushback plan` makes a new one, to be looked at again";
+
+/// Reads a plan from a file.
+///
+/// # Errors
+/// The file cannot be read, or holds no plan; the plan was edited, or a later version has made it.
+pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
+    let failed = |text: String| CommandError::usage(format!("{}: {text}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(reason(&error)))?;
+    SavedPlan::parse(&text).map_err(|error| match error {
+        SavedPlanError::NotAPlan => failed(error.to_string()).with_hint("`pushback plan --out FILE` makes one"),
+        SavedPlanError::Newer(_) => stale(vec![error.to_string()], "use the version that has made it"),
+        SavedPlanError::Edited | SavedPlanError::Unreadable(_) => stale(vec![error.to_string()], AGAIN),
+    })
+}
+
+/// What was read for a run: the files of the input and of `--config`, and the manifests.
+#[derive(Clone, Debug)]
+pub struct WhatWasRead {
+    /// Digests of the input's files.
+    pub files: Vec<FileDigest>,
+    /// Digests of the policy's files.
+    pub policy: Vec<FileDigest>,
+    /// The manifests.
+    pub manifests: Vec<Manifest>,
+}
+
+/// A plan that is being carried out.
+#[derive(Debug)]
+pub struct Approval<'a> {
+    saved: &'a SavedPlan,
+    digests: Digests,
+}
+
+impl<'a> Approval<'a> {
+    /// Checks what the plan says of itself: time and version.
+    ///
+    /// # Errors
+    /// It has expired, or another version has made it.
+    pub fn check_validity(saved: &SavedPlan, run: &Run) -> Result<(), CommandError> {
+        let version = env!("CARGO_PKG_VERSION");
+        if saved.tool.version != version {
+            let text = format!("the plan was made by pushback {}, and this is {version}", saved.tool.version);
+            return Err(stale(vec![text], "use that version, or make a new plan with this one"));
+        }
+        let now: Option<Timestamp> = run.environment.now().parse().ok();
+        let is_over = match (now, saved.expires.parse::<Timestamp>()) {
+            (Some(now), Ok(expires)) => now >= expires,
+            _ => true,
+        };
+        if is_over {
+            return Err(stale(vec![format!("the plan has expired: it was valid until {}", saved.expires)], AGAIN));
+        }
+        Ok(())
+    }
+
+    /// Checks what is known before the app is looked at: app, cluster, policy, input. From here on the run uses the
+    /// plan's label for a new app.
+    ///
+    /// # Errors
+    /// One of them is not the plan's.
+    pub async fn open(
+        run: &Run,
+        setup: &Setup,
+        saved: &'a SavedPlan,
+        read: &WhatWasRead,
+    ) -> Result<Self, CommandError> {
+        let mut moved = Vec::new();
+        let (then, now) = (&saved.app, parts::app(setup, &saved.app.label));
+        if (&then.name, &then.namespace) != (&now.name, &now.namespace) {
+            moved.push(format!(
+                "the plan is for app {} in namespace {}, and not for {} in {}",
+                then.name, then.namespace, now.name, now.namespace
+            ));
+        } else if then.default_namespace != now.default_namespace {
+            moved.push(format!(
+                "the plan puts objects that name no namespace into {}, and not into {}",
+                then.default_namespace, now.default_namespace
+            ));
+        }
+        some_stale(moved, "name the plan's app, or none")?;
+        let (cluster, key) = identity::of(run, setup, Some(&saved.cluster.by)).await?;
+        if cluster.id != saved.cluster.id {
+            let text =
+                format!("the plan is for cluster {}, and this is {}", saved.cluster.description, cluster.description);
+            let hint = "name the plan's cluster with --cluster, --kubeconfig or --kubeconfig-context";
+            // Two addresses may lead to one cluster, and one address to another cluster than before.
+            let text = match cluster.description == saved.cluster.description {
+                true => {
+                    format!("the plan is for another cluster at {}: its {} is another", cluster.description, cluster.by)
+                }
+                false => text,
+            };
+            return Err(stale(vec![text], hint));
+        }
+        let digests = Digests::new(&setup.config, key.as_deref());
+        if digests.binding() != saved.secrets {
+            let text = "the plan binds the values of Secrets by a key, and this run has none or another way to it";
+            return Err(stale(vec![text.to_owned()], "set PUSHBACK_PLAN_KEY as it was when the plan was made"));
+        }
+        let policy = parts::policy(setup, &digests, &read.policy);
+        some_stale(compare::policies(&saved.policy, &policy), "use the plan's policy, or make a new plan")?;
+        let inputs = digests.files(&read.files, &read.manifests);
+        some_stale(compare::files(&saved.inputs, &inputs), AGAIN)?;
+        run.keep(&setup.app, &saved.app.label, &saved.nonce);
+        Ok(Self { saved, digests })
+    }
+
+    /// Checks that the same would be written.
+    ///
+    /// # Errors
+    /// It is not the same.
+    pub fn check_plan(&self, plan: &Plan) -> Result<(), CommandError> {
+        let now: Vec<SavedObject> = plan.objects.iter().map(|planned| self.digests.line(planned)).collect();
+        some_stale(compare::objects(&self.saved.objects, &now), AGAIN)
+    }
+
+    /// Checks that the rules say nothing against it that they did not say before.
+    ///
+    /// # Errors
+    /// They do.
+    pub fn check_verdict(&self, report: &RunReport) -> Result<(), CommandError> {
+        let (now, reasons) = parts::verdict(report);
+        some_stale(compare::verdicts(&self.saved.verdict, &now, &reasons), AGAIN)
+    }
+}
+
+fn some_stale(moved: Vec<String>, hint: &str) -> Result<(), CommandError> {
+    if moved.is_empty() { Ok(()) } else { Err(stale(moved, hint)) }
+}
+
+/// The error of a plan that is not carried out.
+fn stale(mut moved: Vec<String>, hint: &str) -> CommandError {
+    let more = moved.len().saturating_sub(NAMED);
+    moved.truncate(NAMED);
+    if more > 0 {
+        moved.push(format!("and {more} more"));
+    }
+    let error = |message| InputError { message, position: Default::default(), hints: vec![hint.to_owned()] };
+    CommandError { code: ExitCode::Stale, errors: moved.into_iter().map(error).collect(), cause: None }
+}

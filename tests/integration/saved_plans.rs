@@ -1,0 +1,306 @@
+//! Saved plans: what was approved is what is applied, or nothing is, with exit code 11 and a sentence that names what
+//! moved.
+
+mod cost;
+mod moved;
+mod secret;
+
+use pushback::plan::saved::{SCHEMA_VERSION, SavedPlan};
+
+use crate::support::apply::config_map;
+use crate::support::{Pushback, Ran, TestCase, cases};
+
+pub(crate) fn tests() -> Vec<TestCase> {
+    let own = cases![
+        Nothing: a_plan_is_carried_out_without_a_question,
+        Nothing: whatever_is_not_as_the_plan_has_it_is_refused,
+        Nothing: a_plan_that_the_rules_refuse_is_not_saved,
+        Nothing: a_plan_has_its_own_options,
+        Nothing: a_plan_is_shown,
+        Nothing: a_plan_of_the_first_format_is_read,
+    ];
+    [own, cost::tests(), moved::tests(), secret::tests()].concat()
+}
+
+const PLAN: [&str; 9] = ["plan", "-a", "shop", "-f", "shop", "--config", "policy.yaml", "--cluster", "dir:live"];
+const POLICY: &str = "\
+apiVersion: pushback.dev/v1alpha1
+kind: Config
+preflightRules:
+- name: CRDUpgradeSafety
+- name: RemovedAPIs
+preflightWaivers:
+- {rule: RemovedAPIs, object: ConfigMap none, reason: an example, expires: \"2099-12-31\"}
+";
+
+/// An app in a folder: `a` will change, `b` stays, `c` goes, `d` comes.
+fn shop() -> Pushback {
+    let pushback = Pushback::new();
+    pushback.write("policy.yaml", POLICY);
+    for name in ["a", "b", "c"] {
+        pushback.write(&format!("shop/{name}.yaml"), config_map(name, "old"));
+    }
+    std::fs::create_dir(pushback.directory().join("live")).expect("a folder");
+    pushback.run(&["apply", "-a", "shop", "-f", "shop", "--cluster", "dir:live", "--yes"]).expect(0);
+    pushback.write("shop/a.yaml", config_map("a", "new")).write("shop/d.yaml", config_map("d", "new"));
+    std::fs::remove_file(pushback.directory().join("shop/c.yaml")).expect("a file");
+    pushback
+}
+
+fn plan(pushback: &Pushback, more: &[&str]) -> Ran {
+    pushback.run(&[&PLAN[..], &["--out", "shop.plan"], more].concat())
+}
+
+fn apply(pushback: &Pushback, more: &[&str]) -> Ran {
+    pushback.run(&[&["apply", "--plan", "shop.plan", "--cluster", "dir:live"], more].concat())
+}
+
+/// The file in which a folder keeps an object of `shop`.
+fn live(pushback: &Pushback, name: &str) -> String {
+    let of_object = |text: &String| text.contains(&format!("name: {name}\n"));
+    let files = pushback.tree("live");
+    let found = files.iter().find(|(path, text)| !path.starts_with('.') && of_object(text));
+    format!("live/{}", found.unwrap_or_else(|| panic!("no {name} in {files:?}")).0)
+}
+
+fn replace(pushback: &Pushback, file: &str, old: &str, new: &str) {
+    let text = pushback.read(file);
+    assert!(text.contains(old), "{file} has no {old:?}: {text}");
+    pushback.write(file, text.replacen(old, new, 1));
+}
+
+fn remove(pushback: &Pushback, file: &str) {
+    std::fs::remove_file(pushback.directory().join(file)).expect("a file");
+}
+
+/// Changes what the plan says, with the digest that belongs to it: who has the file can do that.
+fn reseal(pushback: &Pushback, change: impl FnOnce(&mut SavedPlan)) {
+    let mut plan = SavedPlan::parse(&pushback.read("shop.plan")).expect("a plan");
+    change(&mut plan);
+    pushback.write("shop.plan", plan.render());
+}
+
+fn a_plan_is_carried_out_without_a_question() {
+    let pushback = shop();
+    let ran = plan(&pushback, &[]).expect(0);
+    assert!(ran.stderr.contains("plan written to shop.plan, valid until "), "{}", ran.stderr);
+    let before = pushback.tree("live");
+    let read = SavedPlan::parse(&pushback.read("shop.plan")).expect("a plan");
+    assert_eq!(read.objects.len(), 4);
+    assert_eq!(pushback.tree("live"), before);
+    apply(&pushback, &[]).expect(0);
+    assert!(pushback.read(&live(&pushback, "a")).contains("new"));
+    assert!(pushback.read(&live(&pushback, "d")).contains("new"));
+    assert!(!pushback.tree("live").values().any(|text| text.contains("name: c\n")));
+    // A plan without changes can be carried out as often as one likes.
+    plan(&pushback, &[]).expect(0);
+    apply(&pushback, &[]).expect(0);
+    apply(&pushback, &["--apply-exit-status"]).expect(2);
+}
+
+type Change = fn(&Pushback);
+
+/// What is done between plan and apply, what the apply is given, and what its error says.
+const REFUSED: &[(&str, Change, &[&str], &str)] = &[
+    ("operation", |it| replace(it, "shop.plan", "\"delete\"", "\"noop\""), &[], "the plan was edited"),
+    ("options", |it| replace(it, "shop.plan", "\"--config\"", "\"--patch\""), &[], "the plan was edited"),
+    ("verdict", |it| replace(it, "shop.plan", "\"outcome\":\"warned\"", "\"outcome\":\"passed\""), &[], "was edited"),
+    ("waiver", |it| replace(it, "shop.plan", "an example", "another"), &[], "the plan was edited"),
+    ("time", |it| replace(it, "shop.plan", "\"expires\":\"2", "\"expires\":\"3"), &[], "the plan was edited"),
+    ("cluster", |it| replace(it, "shop.plan", "\"dir:live\"", "\"dir:other\""), &[], "the plan was edited"),
+    ("app", |it| replace(it, "shop.plan", "\"name\":\"shop\"", "\"name\":\"blog\""), &[], "the plan was edited"),
+    ("field", |it| replace(it, "shop.plan", "\"path\":\"data.key\"", "\"path\":\"data.kez\""), &[], "was edited"),
+    ("space", |it| replace(it, "shop.plan", "\"nonce\":", "\"nonce\": "), &[], "the plan was edited"),
+    ("digest", |it| replace(it, "shop.plan", "\"digest\":\"sha256:", "\"digest\":\"sha256:0"), &[], "was edited"),
+    (
+        "cut",
+        |it| {
+            let text = it.read("shop.plan");
+            it.write("shop.plan", &text[..text.len() / 2]);
+        },
+        &[],
+        "not written completely",
+    ),
+    (
+        "expired",
+        |it| reseal(it, |plan| plan.expires = plan.created.clone()),
+        &[],
+        "the plan has expired: it was valid until",
+    ),
+    ("version", |it| reseal(it, |plan| plan.tool.version = "0.0.9".to_owned()), &[], "was made by pushback 0.0.9"),
+    ("format", |it| reseal(it, |plan| plan.schema_version = SCHEMA_VERSION + 1), &[], "the plan has format"),
+    (
+        "other folder",
+        |it| {
+            it.write("twin/keep.yaml", config_map("x", "y"));
+        },
+        &["--cluster", "dir:twin"],
+        "is for cluster dir:live, and this is dir:twin",
+    ),
+    ("other app", |_| (), &["-a", "blog"], "for app shop in namespace default, and not for blog in default"),
+    ("other namespace", |_| (), &["-n", "prod"], "for app shop in namespace default, and not for shop in prod"),
+    ("other record", |_| (), &["--app-namespace", "x"], "for app shop in namespace default, and not for shop in x"),
+    ("input", |it| replace(it, "shop/d.yaml", "new", "newer"), &[], "shop/d.yaml was edited"),
+    ("comment", |it| replace(it, "shop/b.yaml", "---", "--- # x"), &[], "shop/b.yaml was edited"),
+    (
+        "new file",
+        |it| {
+            it.write("shop/e.yaml", config_map("e", "new"));
+        },
+        &[],
+        "shop/e.yaml is new among the input",
+    ),
+    ("lost file", |it| remove(it, "shop/b.yaml"), &[], "shop/b.yaml is no longer among the input"),
+    (
+        "other files",
+        |it| {
+            it.write("shop2/a.yaml", config_map("a", "x"));
+        },
+        &["-f", "shop2"],
+        "shop2/a.yaml is new among the input",
+    ),
+    (
+        "policy",
+        |it| replace(it, "policy.yaml", "- name: RemovedAPIs\n", "- name: RemovedAPIs\n  config: {mode: error}\n"),
+        &[],
+        "policy: policy.yaml was edited",
+    ),
+    ("rule", |it| replace(it, "policy.yaml", "- name: RemovedAPIs\n", ""), &[], "rule RemovedAPIs does not run"),
+    (
+        "other policy",
+        |it| {
+            it.write("lax.yaml", POLICY.replace("- name: CRDUpgradeSafety\n", ""));
+        },
+        &["--config", "lax.yaml"],
+        "rule CRDUpgradeSafety does not run",
+    ),
+    ("waivers", |it| replace(it, "policy.yaml", "2099", "2098"), &[], "other waivers are in effect"),
+    (
+        "updated object",
+        |it| replace(it, &live(it, "a"), "old", "mine"),
+        &[],
+        "ConfigMap default/a: its change is another now: data.key",
+    ),
+    (
+        "unchanged object",
+        |it| replace(it, &live(it, "b"), "old", "mine"),
+        &[],
+        "ConfigMap default/b: the plan has it left as it is, and now it would be updated: data.key",
+    ),
+    (
+        "deleted object",
+        |it| replace(it, &live(it, "c"), "old", "mine"),
+        &[],
+        "ConfigMap default/c: data.key changed since the plan was made",
+    ),
+    (
+        "lost object",
+        |it| remove(it, &live(it, "a")),
+        &[],
+        "ConfigMap default/a: the plan has it updated, and it was deleted",
+    ),
+    ("gone object", |it| remove(it, &live(it, "c")), &[], "ConfigMap default/c: the plan deletes it, and it is gone"),
+    (
+        "new object",
+        |it| {
+            it.write("live/d.yaml", config_map("d", "theirs"));
+        },
+        &[],
+        "ConfigMap default/d: the plan has it created, and it exists by now",
+    ),
+    (
+        "carried out",
+        |it| {
+            apply(it, &[]).expect(0);
+        },
+        &[],
+        "ConfigMap default/a: the plan has it updated, and now it would be left as it is",
+    ),
+];
+
+fn whatever_is_not_as_the_plan_has_it_is_refused() {
+    let mut told = Vec::new();
+    for (title, change, given, expected) in REFUSED {
+        // The folder is a part of what the plan is for, so each case has an app and a plan of its own.
+        let pushback = shop();
+        plan(&pushback, &[]).expect(0);
+        change(&pushback);
+        let before = pushback.tree("live");
+        let ran = apply(&pushback, given);
+        if ran.code != 11 || !ran.stderr.contains(expected) || pushback.tree("live") != before {
+            told.push(format!("{title}: {} {}", ran.code, ran.stderr));
+        }
+    }
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(REFUSED.len() > 30);
+}
+
+fn a_plan_that_the_rules_refuse_is_not_saved() {
+    let pushback = shop();
+    pushback.write("shop/old.yaml", "apiVersion: policy/v1beta1\nkind: PodSecurityPolicy\nmetadata: {name: x}\n");
+    let ran = plan(&pushback, &["--kubernetes-version", "1.30"]);
+    assert_eq!((ran.code, pushback.directory().join("shop.plan").exists()), (10, false), "{}", ran.stderr);
+}
+
+fn a_plan_has_its_own_options() {
+    let pushback = shop();
+    plan(&pushback, &["--patch"]).expect(0);
+    for given in [
+        ["--patch"].as_slice(),
+        &["--preflight=none"],
+        &["--into-ns", "x"],
+        &["--waive", "0123456789abcdef0123456789abcdef=x"],
+    ] {
+        let ran = apply(&pushback, given).expect(1);
+        assert!(ran.stderr.contains("cannot be given with --plan"), "{}", ran.stderr);
+    }
+    apply(&pushback, &["--wait-timeout", "1m"]).expect(0);
+    // `--patch` was the plan's: nothing was deleted.
+    live(&pushback, "c");
+    pushback.write("none.plan", "{}");
+    for file in ["none.plan", "absent.plan"] {
+        pushback.run(&["apply", "--plan", file, "--cluster", "dir:live"]).expect(1);
+    }
+}
+
+fn a_plan_is_shown() {
+    let pushback = shop();
+    plan(&pushback, &[]).expect(0);
+    let shown = pushback.run(&["plan", "show", "shop.plan"]).expect(0).stdout;
+    let (head, changes) = shown.split_once("\n\n").expect("two parts");
+    for row in ["App:       shop in namespace default", "Cluster:   dir:live", "Input:     3 files: shop/a.yaml"] {
+        assert!(head.contains(row), "{shown}");
+    }
+    insta::assert_snapshot!(changes, @"
+      + create
+          ConfigMap  default/d  shop/d.yaml:2
+      ~ update
+          ConfigMap  default/a  shop/a.yaml:2
+            data.key  old -> new
+      - delete
+          ConfigMap  default/c
+
+    warning: PreflightWaiver.pushback.dev RemovedAPIs ConfigMap none: covers no finding [preflightWaivers 5ea261136963f36ff59b1d6253933f2d]
+
+    Plan: 1 to create, 1 to update, 1 to delete, 1 unchanged; preflight has warned.
+    ");
+    let json = pushback.run(&["plan", "show", "shop.plan", "-o", "json"]).expect(0);
+    assert_eq!(json.stdout, pushback.read("shop.plan"));
+    replace(&pushback, "shop.plan", "\"shop\"", "\"blog\"");
+    assert!(pushback.run(&["plan", "show", "shop.plan"]).expect(11).stderr.contains("the plan was edited"));
+}
+
+/// A file that the first version of the format has written: later versions read it, and say that another version made it.
+fn a_plan_of_the_first_format_is_read() {
+    let pushback = shop();
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/plans/format-1.plan");
+    if std::env::var_os("UPDATE_PLANS").is_some() {
+        plan(&pushback, &[]).expect(0);
+        reseal(&pushback, |plan| plan.tool.version = "0.0.1".to_owned());
+        std::fs::write(kept, pushback.read("shop.plan")).expect("a file");
+    }
+    pushback.write("shop.plan", std::fs::read(kept).expect("the kept plan"));
+    let shown = pushback.run(&["plan", "show", "shop.plan"]).expect(0).stdout;
+    assert!(shown.contains("Plan: 1 to create, 1 to update, 1 to delete, 1 unchanged"), "{shown}");
+    assert!(apply(&pushback, &[]).expect(11).stderr.contains("the plan was made by pushback 0.0.1"));
+}
