@@ -52,7 +52,8 @@ fn plan(pushback: &Pushback, more: &[&str]) -> Ran {
 }
 
 fn apply(pushback: &Pushback, more: &[&str]) -> Ran {
-    pushback.run(&[&["apply", "--plan", "shop.plan", "--cluster", "dir:live"], more].concat())
+    let cluster = if more.contains(&"--cluster") { [].as_slice() } else { &["--cluster", "dir:live"] };
+    pushback.run(&[&["apply", "--plan", "shop.plan"], cluster, more].concat())
 }
 
 /// The file in which a folder keeps an object of `shop`.
