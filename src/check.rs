@@ -1,6 +1,7 @@
 //! Gathers the facts that the selected rules need, together and concurrently, and runs the rules.
 
 mod gather;
+mod programs;
 pub mod report;
 pub mod second_look;
 

@@ -40,6 +40,7 @@ mod atomic_file;
 pub mod managed_fields;
 
 mod path_safety;
+pub mod program;
 
 mod redact;
 

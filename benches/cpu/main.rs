@@ -1,5 +1,5 @@
 //! What the processor does: reading YAML, drawing the change graph, comparing, planning, judging definitions, comparing releases,
-//! converting objects, making pages.
+//! converting objects, making pages, judging by rules of a policy.
 //! `cargo bench --bench cpu`; what a control plane has a part in is measured by `--bench cluster`.
 
 #[path = "../../tests/integration/support/browser.rs"]
@@ -8,6 +8,7 @@ mod browser;
 #[path = "../shared/chain.rs"]
 mod chain;
 mod conversion;
+mod custom_rules;
 #[path = "../shared/definitions.rs"]
 mod definitions;
 #[path = "../shared/models.rs"]
@@ -88,6 +89,7 @@ fn plan(criterion: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(10).warm_up_time(Duration::from_secs(1));
-    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases, conversion::conversion, page::page
+    targets = yaml, graph, diff, plan, upgrade::upgrade, releases::releases, conversion::conversion, page::page,
+        custom_rules::custom_rules
 }
 criterion_main!(benches);

@@ -2,6 +2,7 @@
 //! with the same names, modes, waivers and reports.
 
 mod cel;
+mod exec;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -12,20 +13,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::facts::{ChangeSet, Facts, Needs};
+use crate::facts::{ChangeSet, Facts, Need, Needs};
 use crate::reader::{Fields, Node};
-use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
+use crate::rule::{Checked, Judgement, Memory, ProgramCall, Rule, RuleMeta, Settings};
 use crate::source::Position;
 use crate::{finding, registry};
 
 pub use cel::CelRule;
+pub use exec::ExecRule;
+use request::Asked;
 pub use request::Request;
 
 /// The keys of an entry of `preflightRules` that brings its own rule, besides `name`, `config` and `resourceMatchers`.
-pub const KEYS: &[&str] = &["description", "cel", "message", "messageExpression", "params", "operations"];
+pub const KEYS: &[&str] = &["description", "cel", "message", "messageExpression", "exec", "params", "operations"];
 
 /// The keys that say what such a rule does; an entry with any of them is one.
-const BODIES: &[&str] = &["cel"];
+const BODIES: &[&str] = &["cel", "exec"];
 
 /// Longest name, which is that of a label value.
 const LONGEST_NAME: usize = 63;
@@ -47,12 +50,25 @@ pub struct Definition {
     pub description: String,
     /// The requests that it judges.
     pub operations: Vec<Request>,
-    /// The expression.
-    pub cel: CelRule,
+    /// How it judges them.
+    pub body: Body,
+    /// What the rule can read besides the change.
+    pub params: Value,
+    /// Whether the user has named the file as a policy, so that its programs may run.
+    pub is_trusted: bool,
     /// The objects that it judges; all of them without one.
     pub scope: Option<Arc<dyn Scope>>,
     /// Position of the entry.
     pub position: Position,
+}
+
+/// How a rule judges changes.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// By an expression.
+    Cel(CelRule),
+    /// By a program.
+    Exec(ExecRule),
 }
 
 impl Definition {
@@ -61,7 +77,7 @@ impl Definition {
     pub fn of_entry(fields: &Fields<'_>) -> Option<Self> {
         if !Self::is_one(fields) {
             for key in KEYS.iter().filter(|key| fields.optional(key).is_some()) {
-                fields.node().note(format!("`{key}` belongs to a rule with `cel`, which is missing"), &[]);
+                fields.node().note(format!("`{key}` belongs to a rule with `cel` or `exec`, which is missing"), &[]);
             }
             return None;
         }
@@ -73,11 +89,24 @@ impl Definition {
                 node.filled_list("operation").iter().filter_map(|node| node.choice(&words)).collect()
             }
         };
+        let body = match (fields.optional("cel"), fields.optional("exec")) {
+            (Some(_), Some(exec)) => return exec.fail("a rule has either `cel` or `exec`, not both", &[]),
+            (_, Some(exec)) => {
+                for key in ["message", "messageExpression"].into_iter().filter(|key| fields.optional(key).is_some()) {
+                    fields.node().note(format!("`{key}` belongs to `cel`; a program says itself what it finds"), &[]);
+                }
+                Body::Exec(ExecRule::of_entry(&exec)?)
+            }
+            _ => Body::Cel(CelRule::of_entry(fields)?),
+        };
+        let params = fields.optional("params").and_then(|node| node.map().cloned()).unwrap_or_default();
         Some(Self {
             name,
             description: fields.text("description").unwrap_or_default(),
             operations,
-            cel: CelRule::of_entry(fields)?,
+            body,
+            params: params.into(),
+            is_trusted: true,
             scope: None,
             position: fields.node().position(),
         })
@@ -95,6 +124,20 @@ impl Definition {
         Self { scope: Some(scope), ..self }
     }
 
+    /// The same rule of a file that the user has not named as a policy.
+    #[must_use]
+    pub fn untrusted(self) -> Self {
+        Self { is_trusted: false, ..self }
+    }
+
+    /// The requests of a plan that it judges, in their order.
+    fn asked<'f>(&self, facts: &'f ChangeSet) -> impl Iterator<Item = Asked<'f>> {
+        let is_judged = |asked: &Asked<'_>| {
+            self.operations.contains(&asked.request) && asked.subject().is_some_and(|object| self.covers(object))
+        };
+        facts.changes.iter().flat_map(Asked::of).filter(is_judged)
+    }
+
     fn covers(&self, object: &Value) -> bool {
         self.scope.as_ref().is_none_or(|scope| scope.covers(object))
     }
@@ -105,8 +148,8 @@ impl Definition {
 
     /// What the definition says, without its position.
     fn content(&self) -> String {
-        let Self { name, description, operations, cel, scope, position: _ } = self;
-        format!("{name:?} {description:?} {operations:?} {cel:?} {scope:?}")
+        let Self { name, description, operations, body, params, is_trusted: _, scope, position: _ } = self;
+        format!("{name:?} {description:?} {operations:?} {body:?} {params:?} {scope:?}")
     }
 
     /// Whether both definitions say the same.
@@ -157,7 +200,8 @@ pub fn rules(definitions: &[Definition]) -> Vec<&'static dyn Rule> {
 /// same definitions are one rule however often they are read.
 fn known(definitions: &[&Definition]) -> &'static dyn Rule {
     static KNOWN: Mutex<BTreeMap<String, &'static CustomRule>> = Mutex::new(BTreeMap::new());
-    let content: String = definitions.iter().map(|definition| definition.content() + "\n").collect();
+    let content = |it: &&Definition| format!("{} {} {}\n", it.content(), it.is_trusted, it.position);
+    let content: String = definitions.iter().map(content).collect();
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     *known.entry(content).or_insert_with(|| {
         let definitions: Vec<Definition> = definitions.iter().map(|definition| (*definition).clone()).collect();
@@ -168,16 +212,20 @@ fn known(definitions: &[&Definition]) -> &'static dyn Rule {
 fn meta(definitions: &[Definition]) -> RuleMeta {
     let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let name = definitions.first().map_or("", |definition| &definition.name);
-    let described = definitions.iter().map(|definition| definition.description.as_str()).find(|text| !text.is_empty());
-    let summary =
-        described.map_or_else(|| format!("a rule of the policy: {}", definitions[0].cel.summary()), str::to_owned);
-    let summary = leak(summary);
+    let summaries = definitions.iter().map(|definition| match &definition.body {
+        _ if !definition.description.is_empty() => definition.description.clone(),
+        Body::Cel(rule) => format!("a rule of the policy: {}", rule.summary()),
+        Body::Exec(rule) => format!("a rule of the policy: {}", rule.summary()),
+    });
+    let summary = leak(summaries.collect::<Vec<_>>().remove(0));
     let docs: Vec<String> = definitions.iter().map(Definition::markdown).collect();
+    let is_exec = definitions.iter().any(Definition::is_exec);
+    let checks: Vec<(&str, &str)> = if is_exec { Vec::new() } else { vec![(cel::CHECK, summary)] };
     RuleMeta {
         name: leak(name.to_owned()),
         summary,
         docs: leak(docs.join("\n\n")),
-        checks: Box::leak(Box::new([(cel::CHECK, summary)])),
+        checks: checks.leak(),
         settings: &[],
         needs: "nothing of its own: it reads the planned changes",
         default: true,
@@ -186,10 +234,18 @@ fn meta(definitions: &[Definition]) -> RuleMeta {
 }
 
 impl Definition {
+    fn is_exec(&self) -> bool {
+        matches!(self.body, Body::Exec(_))
+    }
+
     /// The definition in Markdown.
     fn markdown(&self) -> String {
         let operations: Vec<&str> = self.operations.iter().map(|request| request.as_str()).collect();
-        format!("{}\n\nIt judges requests to {}.", self.cel.markdown(), operations.join(", "))
+        let body = match &self.body {
+            Body::Cel(rule) => rule.markdown(),
+            Body::Exec(rule) => rule.markdown(),
+        };
+        format!("{body}\n\nIt judges requests to {}.", operations.join(", "))
     }
 }
 
@@ -202,12 +258,33 @@ impl Rule for CustomRule {
         true
     }
 
-    fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
-        Needs::new()
+    fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
+        let asks = |(_, it): &(usize, &Definition)| it.is_exec() && it.asked(changes).next().is_some();
+        let need = |(number, it): (usize, &Definition)| Need::Program { rule: it.name.clone(), number };
+        self.definitions.iter().enumerate().filter(asks).map(need).collect()
+    }
+
+    /// A program is run once for the whole plan, not again for each write.
+    fn judges_manifests_only(&self) -> bool {
+        self.definitions.iter().any(Definition::is_exec)
+    }
+
+    fn program(&self, facts: &Facts, number: usize) -> Option<ProgramCall> {
+        let definition = self.definitions.get(number)?;
+        match &definition.body {
+            Body::Exec(rule) => Some(exec::call(definition, rule, facts)),
+            Body::Cel(_) => None,
+        }
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, _memory: &mut Memory) -> Checked {
-        let findings = self.definitions.iter().flat_map(|definition| cel::check(definition, facts)).collect();
-        Checked::Done(Judgement { findings, unable: Vec::new() })
+        let mut judgement = Judgement::default();
+        for (number, definition) in self.definitions.iter().enumerate() {
+            match &definition.body {
+                Body::Cel(rule) => judgement.findings.extend(cel::check(definition, rule, facts)),
+                Body::Exec(_) => exec::check(definition, number, facts, &mut judgement),
+            }
+        }
+        Checked::Done(judgement)
     }
 }

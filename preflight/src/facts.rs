@@ -312,6 +312,13 @@ pub enum Need {
         /// Label selector in the syntax of `kubectl -l`.
         selector: String,
     },
+    /// What the program of a policy's rule says, answered by [`Answer::Program`].
+    Program {
+        /// Name of the rule.
+        rule: String,
+        /// Number of the definition, from 0.
+        number: usize,
+    },
     /// All objects of all kinds in a namespace, streamed like `Objects`, answered by [`Answer::Folded`].
     NamespaceContents {
         /// Namespace to list.
@@ -367,6 +374,7 @@ impl Need {
             }
             Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } => false,
             Self::Models { .. } | Self::ConversionPlans | Self::Existing { .. } | Self::PodCount { .. } => false,
+            Self::Program { .. } => false,
         }
     }
 }
@@ -403,6 +411,11 @@ pub enum Answer {
         rules: Vec<AccessRule>,
         /// Whether the server says that the list may be incomplete.
         incomplete: bool,
+    },
+    /// What a program has said.
+    Program {
+        /// Its answer.
+        output: Value,
     },
     /// Whether the user may do it.
     Allowed {

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fmt::Debug;
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -165,6 +166,23 @@ pub struct Judgement {
     pub unable: Vec<String>,
 }
 
+/// A program of a rule, and what it is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramCall {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The file that names it, as the user named that.
+    pub named_by: String,
+    /// Whether the user has named that file as a policy; a program of any other is not run.
+    pub is_trusted: bool,
+    /// What it gets on standard input.
+    pub input: Value,
+    /// How long it may take.
+    pub time: Duration,
+    /// Most bytes of memory that it may fill.
+    pub memory: u64,
+}
+
 /// Output of a rule in addition to its findings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Artefact {
@@ -231,6 +249,11 @@ pub trait Rule: Debug + Sync {
     /// Whether a policy brought the rule with it.
     fn is_custom(&self) -> bool {
         false
+    }
+
+    /// The program that answers a [`Need::Program`] of the rule.
+    fn program(&self, _facts: &Facts, _number: usize) -> Option<ProgramCall> {
+        None
     }
 
     /// Whether the judgement of one change depends on all the others.

@@ -8,7 +8,7 @@ use crate::finding::{Finding, Severity};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
-use crate::rule::{Artefact, Checked, Judgement, Memory, Settings};
+use crate::rule::{Artefact, Checked, Judgement, Memory, ProgramCall, Settings};
 use crate::selection::{Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
 
@@ -111,6 +111,13 @@ impl Session {
             let part = parts.entry(run.selected.rule.meta().name).or_insert(Value::Null);
             run.selected.rule.fold(&self.facts, need, &run.memory, part, page);
         }
+    }
+
+    /// The program that answers a [`Need::Program`].
+    #[must_use]
+    pub fn program(&self, rule: &str, number: usize) -> Option<ProgramCall> {
+        let run = self.runs.iter().find(|run| run.selected.rule.meta().name == rule)?;
+        run.selected.rule.program(&self.facts, number)
     }
 
     /// The facts gathered so far.

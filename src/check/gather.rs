@@ -12,6 +12,7 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs, ObjectExt, ObjectRef};
 use serde_json::Value;
 
+use super::programs;
 use crate::cluster::{
     Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn, list_all, pages, reviews,
 };
@@ -70,6 +71,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         }
         Need::ObjectCount { group, version, kind, .. } => count(cluster, kinds, (group, version, kind)).await,
         Need::Models { path } => Err(format!("{path} is read with the input, and was not")),
+        Need::Program { rule, number } => programs::ask(session.program(rule, *number)).await,
         Need::ConversionPlans => Ok(Answer::ConversionPlans { plans: Vec::new() }),
         Need::Existing { group, kind, namespace, names } => {
             existing(cluster, kinds, (group, kind, namespace), names).await

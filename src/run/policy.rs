@@ -146,7 +146,14 @@ impl Configured {
     pub fn resolve(&self, options: &PreflightOptions) -> Result<Policy, CommandError> {
         let masker = Masker::new(&self.config.diff_mask_rules);
         let among = ConfigRequests::of(&self.among, &masker);
-        let source = self.source.as_ref().map(|source| ConfigRequests::of(&source.config, &masker));
+        let source = self.source.as_ref().map(|source| {
+            let mut requests = ConfigRequests::of(&source.config, &masker);
+            if source.is_old_side {
+                // Whoever compares two states of files has not agreed to run what they name.
+                requests.custom = requests.custom.into_iter().map(Definition::untrusted).collect();
+            }
+            requests
+        });
         let nothing = Side::default();
         let side = match (&source, options.manifests_may_loosen) {
             (Some(given), _) => {

@@ -2,6 +2,7 @@
 //! a source of policy alone.
 
 mod agreement;
+mod programs;
 
 use serde_json::Value;
 
@@ -19,6 +20,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: rules_of_a_policy_are_listed_and_explained,
     ];
     tests.extend(agreement::tests());
+    tests.extend(programs::tests());
     tests
 }
 
@@ -214,7 +216,7 @@ fn what_is_wrong_with_a_rule_is_told_with_its_place() {
     assert!(text.contains("the variables are object, oldObject, request, change and params"), "{text}");
     assert!(wrong("{name: R, cel: 'object.name.startWith(\"a\")'}").contains("there is no function startWith()"));
     assert!(wrong("{name: References, cel: 'true'}").contains("is taken"));
-    assert!(wrong("{name: R, message: m}").contains("belongs to a rule with `cel`"));
+    assert!(wrong("{name: R, message: m}").contains("belongs to a rule with `cel` or `exec`"));
     assert!(wrong("{name: References, resourceMatchers: [{allMatcher: {}}]}").contains("resourceMatchers"));
 }
 

@@ -33,8 +33,6 @@ pub struct CelRule {
     message: String,
     /// Computes what it says instead.
     message_expression: Option<Expression>,
-    /// The variable `params`.
-    params: Value,
     /// Whether expressions need the variables that are computed for each change.
     reads: Reads,
 }
@@ -74,13 +72,12 @@ impl CelRule {
             None => None,
             Some(node) => Some(expression(&node, Gives::Text)?),
         };
-        let params = fields.optional("params").and_then(|node| node.map().cloned()).unwrap_or_default();
         let expression = rule?;
         let reads = |name: &str| {
             expression.reads(name) || message_expression.as_ref().is_some_and(|expression| expression.reads(name))
         };
         let reads = Reads { request: reads("request"), change: reads("change") };
-        Some(Self { expression, message, message_expression, params: params.into(), reads })
+        Some(Self { expression, message, message_expression, reads })
     }
 
     /// One line about it.
@@ -99,23 +96,19 @@ impl CelRule {
 }
 
 /// Judges all changes by one definition.
-pub(super) fn check(definition: &Definition, facts: &Facts) -> Vec<Finding> {
-    let changes = facts.changes.changes.iter();
-    changes.flat_map(Asked::of).filter_map(|asked| judge(definition, &asked, &facts.changes.app)).collect()
+pub(super) fn check(definition: &Definition, rule: &CelRule, facts: &Facts) -> Vec<Finding> {
+    let asked = definition.asked(&facts.changes);
+    asked.filter_map(|asked| judge(definition, rule, &asked, &facts.changes.app)).collect()
 }
 
-fn judge(definition: &Definition, asked: &Asked<'_>, app: &str) -> Option<Finding> {
-    if !definition.operations.contains(&asked.request) || !definition.covers(asked.subject()?) {
-        return None;
-    }
-    let rule = &definition.cel;
+fn judge(definition: &Definition, rule: &CelRule, asked: &Asked<'_>, app: &str) -> Option<Finding> {
     let request = if rule.reads.request { asked.variable() } else { Value::Null };
     let change = if rule.reads.change { json!({"operation": asked.change.operation, "app": app}) } else { Value::Null };
     let with = |expression: fn(&CelRule) -> &Expression, object: &Value, old: &Value| {
         let values = [
             ("object", object),
             ("oldObject", old),
-            ("params", &rule.params),
+            ("params", &definition.params),
             ("request", &request),
             ("change", &change),
         ];
@@ -138,7 +131,7 @@ fn judge(definition: &Definition, asked: &Asked<'_>, app: &str) -> Option<Findin
             let values = [
                 ("object", object),
                 ("oldObject", old),
-                ("params", &rule.params),
+                ("params", &definition.params),
                 ("request", &request),
                 ("change", &change),
             ];
@@ -171,7 +164,7 @@ fn judge(definition: &Definition, asked: &Asked<'_>, app: &str) -> Option<Findin
     let written = desired.unwrap_or_default();
     let values: Vec<Value> = fields.iter().map(|path| values_at(&written, path)).collect();
     Some(finding.bound_to(&json!({
-        "cel": rule.expression.normalised(), "params": rule.params, "request": asked.request.as_str(), "values": values,
+        "cel": rule.expression.normalised(), "params": definition.params, "request": asked.request.as_str(), "values": values,
     })))
 }
 

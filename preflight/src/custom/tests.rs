@@ -217,7 +217,7 @@ fn a_definition_is_read_strictly() {
     }
     assert_eq!(
         wrong(json!({"name": "R", "message": "m"})),
-        "policy.yaml: `message` belongs to a rule with `cel`, which is missing"
+        "policy.yaml: `message` belongs to a rule with `cel` or `exec`, which is missing"
     );
     assert!(wrong(json!({"name": "R", "cel": "true", "operations": ["create"]})).contains("`CREATE`"));
     assert!(define(&json!({"name": "R", "cel": "true", "operations": []})).is_err());

@@ -43,6 +43,7 @@ pub(super) const PREFLIGHT_RULE: Keys = &[
     "cel",
     "message",
     "messageExpression",
+    "exec",
     "params",
     "operations",
     "resourceMatchers",

@@ -166,7 +166,7 @@ fn unknown_keys_come_with_a_suggestion_or_the_known_ones() {
         [
             "c.yaml:4:3: preflightRules[0].nmae: unknown key | did you mean `name`?",
             "c.yaml:6:3: preflightRules[0].zzz: unknown key | known keys: name, config, description, cel, message, \
-             messageExpression, params, operations, resourceMatchers"
+             messageExpression, exec, params, operations, resourceMatchers"
         ]
     );
 }

@@ -79,6 +79,7 @@ impl Cluster {
             | Need::Models { .. }
             | Need::Existing { .. }
             | Need::PodCount { .. }
+            | Need::Program { .. }
             | Need::ConversionPlans => panic!("neither lists nor documents"),
         }
     }
