@@ -1,5 +1,6 @@
 //! Config documents: policy, ordering, rebase and wait rules; parsed strictly, with positions.
 
+pub mod cel;
 pub mod custom;
 pub mod defaults;
 pub mod mask;
@@ -14,6 +15,7 @@ mod version;
 
 use std::time::Duration;
 
+use pushback_crd::schema::cel::admission::Expression;
 use pushback_preflight::Position;
 use pushback_preflight::conversion::GivenPlan;
 use pushback_preflight::custom::Definition;
@@ -188,6 +190,8 @@ pub enum RebaseAction {
     Copy(Vec<RebaseSource>),
     /// Removes the field.
     Remove,
+    /// Sets the value that the expression gives: null removes the field, an optional without a value leaves it alone.
+    Compute(Expression),
 }
 
 /// The source that a rebase rule copies from.
@@ -244,6 +248,8 @@ pub struct ObjectReference {
 pub struct WaitRule {
     /// First wait until `status.observedGeneration` has caught up.
     pub supports_observed_generation: bool,
+    /// Expressions that decide instead of conditions.
+    pub cel: Option<cel::Outcomes>,
     /// Conditions; failures are checked before successes.
     pub condition_matchers: Vec<ConditionMatcher>,
     /// Selects the objects.

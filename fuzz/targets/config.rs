@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut masked = object.clone();
     Masker::new(&config.diff_mask_rules).mask(&mut masked, &mut MaskNumbers::default());
     let mut desired = Arc::new(object.clone());
-    rebase::rebase_all(&config.rebase_rules, &mut desired, &object);
+    let _ = rebase::rebase_all(&config.rebase_rules, &mut desired, &object);
     for rule in &config.ownership_label_rules {
         matcher::matches_any(&rule.matchers, &object);
         path::resolve(&rule.path, &object);

@@ -6,6 +6,7 @@ mod matchers;
 mod rules;
 mod scalars;
 mod shapes;
+mod ytt;
 
 use std::collections::BTreeMap;
 

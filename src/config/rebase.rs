@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::source::{PathSegment, value_at};
+use pushback_crd::schema::cel::Computed;
+use pushback_preflight::source::{PathSegment, display_path, value_at};
 use serde_json::{Map, Value};
 
 use super::matcher::matches_any;
@@ -24,9 +25,15 @@ pub struct Rebased {
 pub enum RebasedFrom {
     /// Copied from a source.
     Source(RebaseSource),
+    /// Computed from all of them.
+    Computed,
     /// Removed.
     Removed,
 }
+
+/// The variables of a rule that computes a value: the manifest, the live object, and the manifest as the rules before have
+/// left it.
+pub const VARIABLES: &[&str] = &["new", "existing", "current"];
 
 /// Set only by the server. In an apply body these are refused (`managedFields`), act as a precondition (`uid`,
 /// `resourceVersion`), or have no effect.
@@ -46,21 +53,24 @@ const IDENTITY_METADATA: [&str; 3] = ["name", "namespace", "generateName"];
 
 /// Applies all rules in order. `new` means the manifest as it was before the first of them. Objects that no rule
 /// changes, which are most, are not copied.
-pub fn rebase_all(rules: &[RebaseRule], desired: &mut Arc<Value>, live: &Value) -> Vec<Rebased> {
+///
+/// # Errors
+/// An expression cannot be evaluated, with the reason.
+pub fn rebase_all(rules: &[RebaseRule], desired: &mut Arc<Value>, live: &Value) -> Result<Vec<Rebased>, String> {
     let manifest = Arc::clone(desired);
     let mut rebased = Vec::new();
     for rule in rules.iter().filter(|rule| !rule.paths.is_empty()) {
         if matches_any(&rule.matchers, desired) {
-            rebased.extend(apply(rule, &manifest, desired, live));
+            rebased.extend(apply(rule, &manifest, desired, live)?);
         }
     }
-    rebased
+    Ok(rebased)
 }
 
 /// Applies one rule. Copies from the first listed source that has a value (null does not count); missing maps are
 /// created only if the path has no array index; a value that is absent everywhere changes nothing.
 /// Array elements are paired by index. A regular expression matches the keys of all listed sources.
-fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Arc<Value>, live: &Value) -> Vec<Rebased> {
+fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Arc<Value>, live: &Value) -> Result<Vec<Rebased>, String> {
     let mut rebased = Vec::new();
     for path in &rule.paths {
         match &rule.action {
@@ -86,9 +96,41 @@ fn apply(rule: &RebaseRule, manifest: &Value, desired: &mut Arc<Value>, live: &V
                     rebased.extend(copy(place, desired, &sources));
                 }
             }
+            RebaseAction::Compute(expression) => {
+                let sources = [(RebaseSource::New, manifest), (RebaseSource::Existing, live)];
+                for place in places_to_copy(path, desired, &sources).into_iter().filter(|place| is_free(place)) {
+                    let values = [("new", manifest), ("existing", live), ("current", &**desired)];
+                    let value = match expression.compute(&values) {
+                        Computed::Value(value) => value,
+                        Computed::Nothing => continue,
+                        Computed::Failed(why) => {
+                            return Err(format!("the rebase rule of {} fails: {why}", display_path(&place)));
+                        }
+                    };
+                    rebased.extend(put(place, value, desired, live));
+                }
+            }
         }
     }
-    rebased
+    Ok(rebased)
+}
+
+/// Sets a computed value. One that is the live object's counts as copied from it.
+fn put(place: Vec<PathSegment>, value: Value, desired: &mut Arc<Value>, live: &Value) -> Option<Rebased> {
+    if value.is_null() {
+        value_at(desired, &place)?;
+        remove_at(Arc::make_mut(desired), &place)?;
+        return Some(Rebased { path: place, from: RebasedFrom::Removed });
+    }
+    let from = if value_at(live, &place) == Some(&value) {
+        RebasedFrom::Source(RebaseSource::Existing)
+    } else {
+        RebasedFrom::Computed
+    };
+    if from == RebasedFrom::Computed && value_at(desired, &place) == Some(&value) {
+        return None;
+    }
+    set_at(Arc::make_mut(desired), &place, value).then_some(Rebased { path: place, from })
 }
 
 fn copy(place: Vec<PathSegment>, desired: &mut Arc<Value>, sources: &[(RebaseSource, &Value)]) -> Option<Rebased> {
@@ -185,7 +227,7 @@ fn free_metadata(source: &Value, desired: Option<&Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use pushback_preflight::source::display_path;
+    use pushback_crd::schema::cel::admission::Expression;
     use serde_json::json;
 
     use super::*;
@@ -209,7 +251,7 @@ mod tests {
 
     fn rebase(rule: &RebaseRule, desired: &mut Value, live: &Value) -> Vec<Rebased> {
         let mut rebased = Arc::new(desired.clone());
-        let fields = rebase_all(std::slice::from_ref(rule), &mut rebased, live);
+        let fields = rebase_all(std::slice::from_ref(rule), &mut rebased, live).expect("it is computed");
         *desired = Arc::unwrap_or_clone(rebased);
         fields
     }
@@ -306,7 +348,7 @@ mod tests {
             rule(&["metadata", "labels"], RebaseAction::Remove),
             rule(&["metadata", "labels"], RebaseAction::Copy(vec![New])),
         ];
-        rebase_all(&rules, &mut desired, &live);
+        rebase_all(&rules, &mut desired, &live).expect("nothing is computed");
         assert_eq!(*desired, json!({"metadata": {"labels": {"mine": "1"}}}));
     }
 
@@ -319,7 +361,7 @@ mod tests {
             rule(&["spec", "absent"], RebaseAction::Remove),
         ];
         let mut desired = Arc::clone(&object);
-        assert!(rebase_all(&rules, &mut desired, &json!({"spec": {}})).is_empty());
+        assert_eq!(rebase_all(&rules, &mut desired, &json!({"spec": {}})), Ok(Vec::new()));
         assert!(Arc::ptr_eq(&object, &desired));
     }
 
@@ -352,5 +394,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_computed_value_is_set_removed_or_left() {
+        let compute = |cel: &str| {
+            let variables = crate::config::cel::variables(VARIABLES);
+            let action = RebaseAction::Compute(Expression::compile(cel, &variables, None).expect(cel));
+            let live = json!({"metadata": {"annotations": {"a": "live"}}, "spec": {"size": 7, "ports": [1, 2]}});
+            let mut desired = Arc::new(json!({"metadata": {"annotations": {"a": "new"}}, "spec": {"size": 3}}));
+            let rule = rule(&["spec", "size"], action);
+            let rebased = rebase_all(std::slice::from_ref(&rule), &mut desired, &live);
+            rebased.map(|rebased| (desired["spec"]["size"].clone(), rebased.first().map(|rebased| rebased.from)))
+        };
+        let existing = RebasedFrom::Source(Existing);
+        assert_eq!(compute("existing.spec.size"), Ok((json!(7), Some(existing))));
+        assert_eq!(compute("existing.spec.size + new.spec.size"), Ok((json!(10), Some(RebasedFrom::Computed))));
+        assert_eq!(
+            compute("size(existing.spec.ports) + current.spec.size"),
+            Ok((json!(5), Some(RebasedFrom::Computed)))
+        );
+        assert_eq!(
+            compute("existing.metadata.annotations.a == 'live' ? null : dyn(1)"),
+            Ok((Value::Null, Some(RebasedFrom::Removed)))
+        );
+        assert_eq!(compute("existing.spec.?other"), Ok((json!(3), None)));
+        assert_eq!(compute("new.spec.size"), Ok((json!(3), None)));
+        let failed = "the rebase rule of spec.size fails: no such key: other".to_owned();
+        assert_eq!(compute("existing.spec.other"), Err(failed));
     }
 }

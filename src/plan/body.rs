@@ -41,13 +41,15 @@ pub struct Body {
     pub value: Arc<Value>,
     /// Notes for people: `leaves spec.replicas to kube-controller-manager`.
     pub notes: Vec<String>,
+    /// Why it cannot be built: a rebase rule fails.
+    pub failed: Option<String>,
 }
 
 /// Builds the body for an object that exists (`live`) or not.
 #[must_use]
 pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body {
     let mut value = Arc::clone(&desired.value);
-    let mut notes = Vec::new();
+    let (mut notes, mut failed) = (Vec::new(), None);
     stamp_labels(&mut value, desired, live, stamp);
     if desired.strategies.nonce
         && let Some(annotations) = Arc::make_mut(&mut value).metadata_map_mut("annotations")
@@ -70,7 +72,9 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
         original::keep(&mut value, &desired.value, &desired.positions, live);
     }
     if let Some(live) = live {
-        for rebased in rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live) {
+        let rebased = rebase::rebase_all(&stamp.config.rebase_rules, &mut value, live);
+        failed = rebased.as_ref().err().cloned();
+        for rebased in rebased.unwrap_or_default() {
             // A value that another manager maintains is omitted: sending it would take over the field.
             if rebased.from == RebasedFrom::Source(RebaseSource::Existing) && owned_by_other(live, &rebased.path) {
                 path::remove_at(Arc::make_mut(&mut value), &rebased.path);
@@ -78,7 +82,7 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
         }
         leave_to_controllers(&mut value, &desired.object, live, &mut notes);
     }
-    Body { value, notes }
+    Body { value, notes, failed }
 }
 
 fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) {

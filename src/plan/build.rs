@@ -430,7 +430,9 @@ fn settle(
         }
         return compared;
     };
-    if let Some(explained) = providers.explain(wanted, &error) {
+    // A rule of the Config that fails is nobody else's doing.
+    let explained = (error.kind != ErrorKind::Configuration).then(|| providers.explain(wanted, &error)).flatten();
+    if let Some(explained) = explained {
         compared.verification = Verification::NotVerified(explained.reason);
         compared.after = explained.after;
     } else if error.kind == ErrorKind::Forbidden && options.tolerate_forbidden {

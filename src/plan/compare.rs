@@ -187,7 +187,7 @@ async fn with_state(
     address: &Address,
     live: Arc<Value>,
 ) -> Result<Compared, ClusterError> {
-    let Body { value: body, notes } = body::build(desired, Some(&live), context.stamp);
+    let Body { value: body, notes, failed } = body::build(desired, Some(&live), context.stamp);
     let mut compared = Compared::new(Operation::Noop);
     compared.notes = notes;
     compared.live = Some(Arc::clone(&live));
@@ -214,6 +214,12 @@ async fn with_state(
         compared.operation = Operation::Create;
         compared.body = Some(body::build(desired, None, context.stamp).value);
         compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
+        return Ok(compared);
+    }
+    if let Some(why) = failed {
+        compared.operation = Operation::Update;
+        compared.body = Some(body);
+        compared.refused = Some(ClusterError::new(ErrorKind::Configuration, why));
         return Ok(compared);
     }
     let skipped = desired.strategies.update == UpdateStrategy::Skip

@@ -15,6 +15,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_rebase_rule_keeps_what_kapp_has_set,
         ApiServer: additional_labels_are_on_every_object_and_template,
         ApiServer: a_wait_rule_decides_when_a_custom_resource_is_ready,
+        ApiServer: expressions_decide_when_a_custom_resource_is_ready,
+        ApiServer: a_rebase_rule_computes_a_value_and_refuses_where_it_cannot,
         ApiServer: findings_and_waivers_are_in_the_history,
         ApiServer: secret_values_reach_no_output,
         ApiServer: masked_fields_of_custom_resources_reach_no_output,
@@ -159,6 +161,63 @@ fn a_wait_rule_decides_when_a_custom_resource_is_ready() {
     let events = ran.events();
     assert_eq!(events[moment(&events, "wait.done", "Waited w")]["outcome"], "failed");
     app.apply(&[waited("w"), behind("w")].concat(), &[]).expect(0);
+}
+
+fn expressions_decide_when_a_custom_resource_is_ready() {
+    define("Judged");
+    let app = app("expressions");
+    let rule = config(
+        "waitRules:
+- cel:
+    failed: object.status.phase == 'Broken'
+    current: object.status.phase == 'Fine'
+    unblock: object.status.phase == 'Begun'
+    message: \"'phase ' + object.status.phase\"
+  resourceMatchers: [{apiVersionKindMatcher: {apiVersion: config.example.com/v1, kind: Judged}}]
+",
+    );
+    let judged = "---\napiVersion: config.example.com/v1\nkind: Judged\nmetadata:\n  name: j\n  annotations: \
+                  {kapp.k14s.io/change-group: j}\n";
+    let behind =
+        crate::support::apply::annotated("behind", &[("kapp.k14s.io/change-rule", "upsert after upserting j")]);
+    let status = format!("/apis/config.example.com/v1/namespaces/{}/judgeds/j/status", app.namespace);
+    let enter = |phase: &str| patch_as("controller", &status, &json!({"status": {"phase": phase}}));
+    let input = [judged, &behind, &rule].concat();
+    // There is no status yet, which is no failure.
+    let ran = app.apply(&input, &["--wait-timeout", "2s"]).expect(22);
+    assert!(ran.end().to_string().contains("no such key: status"), "{}", ran.end());
+    assert_eq!(api().get(&config_map_path(&app.namespace, "behind")).status, 404);
+    enter("Begun");
+    let ran = app.apply(&input, &["--wait-timeout", "2s"]).expect(22);
+    assert!(ran.end().to_string().contains("phase Begun"), "{}", ran.end());
+    assert_eq!(api().get(&config_map_path(&app.namespace, "behind")).status, 200);
+    enter("Broken");
+    let ran = app.apply(&input, &[]).expect(21);
+    assert!(ran.end().to_string().contains("phase Broken"), "{}", ran.end());
+    enter("Fine");
+    app.apply(&input, &[]).expect(0);
+}
+
+fn a_rebase_rule_computes_a_value_and_refuses_where_it_cannot() {
+    let app = app("computed");
+    let path = config_map_path(&app.namespace, "a");
+    let rule = |cel: &str| {
+        config(&format!(
+            "rebaseRules:\n- path: [data, key]\n  cel: {cel}\n  resourceMatchers: [{{apiVersionKindMatcher: \
+             {{apiVersion: v1, kind: ConfigMap}}}}]\n"
+        ))
+    };
+    let longer = rule("\"size(existing.data.key) > size(new.data.key) ? existing.data.key : new.data.key\"");
+    app.apply(&[config_map("a", "1"), longer.clone()].concat(), &[]).expect(0);
+    patch_as("tuner", &path, &json!({"data": {"key": "tuned"}}));
+    app.apply(&[config_map("a", "1"), longer.clone()].concat(), &[]).expect(0);
+    assert_eq!(api().get(&path).ok()["data"]["key"], "tuned");
+    app.apply(&[config_map("a", "longer than that"), longer].concat(), &[]).expect(0);
+    assert_eq!(api().get(&path).ok()["data"]["key"], "longer than that");
+    let ran = app.apply(&[config_map("a", "2"), rule("existing.data.other")].concat(), &[]).expect(10);
+    let told = ran.stdout + &ran.stderr;
+    assert!(told.contains("the rebase rule of data.key fails: no such key: other"), "{told}");
+    assert_eq!(api().get(&path).ok()["data"]["key"], "longer than that");
 }
 
 fn findings_and_waivers_are_in_the_history() {

@@ -81,6 +81,7 @@ impl<'a> Engine<'a> {
         related.backends = &backends;
         let context = readiness::Context {
             wait_rule,
+            masker: Some(&self.writes.writer.masker),
             condition_ages: Some(&waiting.ages),
             troubles: None,
             failure_timeout: self.options.wait_failure_timeout,

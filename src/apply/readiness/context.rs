@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::ages::ConditionAges;
 use super::troubles::Troubles;
 use crate::config::WaitRule;
+use crate::config::mask::Masker;
 
 /// How long to wait for a status that nobody has written yet and that may never come.
 pub(super) const OBSERVATION_WINDOW: Duration = Duration::from_secs(5);
@@ -21,6 +22,8 @@ pub(super) const SLOW_OBSERVATION_WINDOW: Duration = Duration::from_secs(30);
 pub struct Context<'a> {
     /// The wait rule selected for the object.
     pub wait_rule: Option<&'a WaitRule>,
+    /// Finds what a message of the rule must not say.
+    pub masker: Option<&'a Masker>,
     /// Since when the rule's conditions have held; absent: since the write.
     pub condition_ages: Option<&'a ConditionAges>,
     /// Since when its pods have been failing; absent: since the write.

@@ -8,11 +8,16 @@ use super::conditions::describe;
 use super::context::Context;
 use super::fields::{generation, not_observed, observed_generation};
 use super::status::{Status, seconds};
+use crate::config::cel::{Outcome, Outcomes};
+use crate::config::mask::MaskNumbers;
 use crate::config::{ConditionMatcher, WaitRule};
 
 pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> Status {
     if rule.supports_observed_generation && observed_generation(object) != generation(object) {
         return Status::in_progress(not_observed(object));
+    }
+    if let Some(outcomes) = &rule.cel {
+        return by_outcomes(object, outcomes, context);
     }
     let mut progress = None;
     let matched = |wanted: fn(&ConditionMatcher) -> bool| {
@@ -38,4 +43,19 @@ pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> 
     }
     // A condition that means failure only after a while does not end the wait, but describes the progress.
     Status::in_progress(progress.unwrap_or_else(|| "no failing or successful conditions found".to_owned()))
+}
+
+fn by_outcomes(object: &Value, outcomes: &Outcomes, context: &Context<'_>) -> Status {
+    let masked = context.masker.filter(|masker| !masker.masked_paths(object).is_empty()).map(|masker| {
+        let mut masked = object.clone();
+        masker.mask(&mut masked, &mut MaskNumbers::default());
+        masked
+    });
+    let (outcome, message) = outcomes.of(object, masked.as_ref().unwrap_or(object));
+    match outcome {
+        Outcome::Failed => Status::failed(message),
+        Outcome::InProgress => Status::in_progress(message),
+        Outcome::Current => Status::ready(message),
+        Outcome::Unblock => Status::unblocked(message),
+    }
 }

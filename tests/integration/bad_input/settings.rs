@@ -123,7 +123,7 @@ fn arguments_that_make_no_sense() {
     error: the following required arguments were not provided:
       --app <NAME>
 
-    Usage: pushback apply --app <NAME> --file <PATH> --cluster <CLUSTER>
+    Usage: pushback apply --file <PATH> --cluster <CLUSTER> --app <NAME>
 
     For more information, try '--help'.
 
@@ -157,14 +157,14 @@ fn arguments_that_make_no_sense() {
 
       tip: a similar argument exists: '--wait-timeout'
 
-    Usage: pushback apply --app <NAME> --file <PATH> --cluster <CLUSTER> --yes --wait-timeout <DURATION>
+    Usage: pushback apply --file <PATH> --cluster <CLUSTER> --app <NAME> --yes --wait-timeout <DURATION>
 
     For more information, try '--help'.
 
     # a flag that is no flag
     error: unexpected argument '--\u{1b}[31mred' found
 
-    Usage: pushback apply --app <NAME> --file <PATH> --cluster <CLUSTER> --yes
+    Usage: pushback apply --file <PATH> --cluster <CLUSTER> --app <NAME> --yes
 
     For more information, try '--help'.
 

@@ -212,7 +212,7 @@ fn matcher(kind: &str, status: &str) -> ConditionMatcher {
 }
 
 fn rule(condition_matchers: Vec<ConditionMatcher>) -> WaitRule {
-    WaitRule { supports_observed_generation: false, condition_matchers, matchers: Vec::new() }
+    WaitRule { supports_observed_generation: false, cel: None, condition_matchers, matchers: Vec::new() }
 }
 
 fn thing(conditions: &[Value]) -> Value {

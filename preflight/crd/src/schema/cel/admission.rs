@@ -40,6 +40,14 @@ pub struct Expression {
     text: String,
 }
 
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
 impl Expression {
     /// Parses an expression and checks its types. `gives` is the required type of the result, if there is one.
     ///
