@@ -157,14 +157,14 @@ fn arguments_that_make_no_sense() {
 
       tip: a similar argument exists: '--wait-timeout'
 
-    Usage: pushback apply --file <PATH> --cluster <CLUSTER> --app <NAME> --yes --wait-timeout <DURATION>
+    Usage: pushback apply --app <NAME> --file <PATH> --cluster <CLUSTER> --yes --wait-timeout <DURATION>
 
     For more information, try '--help'.
 
     # a flag that is no flag
     error: unexpected argument '--\u{1b}[31mred' found
 
-    Usage: pushback apply --file <PATH> --cluster <CLUSTER> --app <NAME> --yes
+    Usage: pushback apply --app <NAME> --file <PATH> --cluster <CLUSTER> --yes
 
     For more information, try '--help'.
 
