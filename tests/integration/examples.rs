@@ -13,16 +13,19 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: every_example_is_tested_and_has_a_readme,
         Nothing: the_server_of_the_webhook_reads_the_files_beside_it,
+        Nothing: rules_of_your_own_refuse_what_they_name,
+        Nothing: kubeconform_is_a_rule_where_it_is_given,
         ApiServer: a_server_takes_every_example,
     ]
 }
 
-const EXAMPLES: [&str; 8] = [
+const EXAMPLES: [&str; 9] = [
     "conversion",
     "conversion-webhook",
     "operator",
     "operator-upgrade-bad",
     "operator-upgrade-fixed",
+    "own-rules",
     "release-pipeline",
     "storage-migration",
     "web-app",
@@ -101,6 +104,55 @@ fn the_server_of_the_webhook_reads_the_files_beside_it() {
     let converted = pushback.run_with_input(&arguments, gadget.as_bytes()).expect(0).stdout;
     let converted: Value = serde_yaml::from_str(&converted).expect("YAML");
     assert_eq!(converted["spec"], serde_json::json!({"server": {"host": "h", "port": 80}}));
+}
+
+/// Files of the example, with another text for the manifest.
+fn own_rules(manifest: impl Fn(&str) -> String) -> Pushback {
+    let text = std::fs::read_to_string(directory("own-rules").join("web.yaml")).expect("a manifest");
+    let pushback = Pushback::new();
+    pushback.write("web.yaml", manifest(&text)).write("live/.keep", "");
+    pushback
+}
+
+fn check_by(pushback: &Pushback, policy: &str, code: i32) -> String {
+    let arguments = ["check", "-f", "web.yaml", "--cluster", "dir:live", "--config", policy];
+    let ran = pushback.run(&arguments).expect(code);
+    ran.stdout + &ran.stderr
+}
+
+fn rules_of_your_own_refuse_what_they_name() {
+    let policy = example("own-rules/policy.yaml");
+    let check = |manifest: &dyn Fn(&str) -> String, code| check_by(&own_rules(manifest), &policy, code);
+    check(&|text| text.to_owned(), 0);
+    let told = check(&|text| text.replace(":1.2.3", ":latest"), 10);
+    assert!(told.contains("without a version: web"), "{told}");
+    for (from, to) in [("128Mi", "4Gi"), ("limits", "requests")] {
+        let told = check(&|text| text.replace(from, to), 10);
+        assert!(told.contains("a container has no memory limit, or one of more than 2Gi"), "{told}");
+    }
+    let shrunk = own_rules(|text| text.replace("replicas: 3", "replicas: 1"));
+    shrunk.write("live/web.yaml", std::fs::read(directory("own-rules").join("web.yaml")).expect("a manifest"));
+    assert!(check_by(&shrunk, &policy, 0).contains("ReplicasShrinkSlowly warned"));
+}
+
+/// With the program itself, where `PUSHBACK_KUBECONFORM` says where it is.
+fn kubeconform_is_a_rule_where_it_is_given() {
+    let Some(program) = std::env::var_os("PUSHBACK_KUBECONFORM") else {
+        crate::support::case::show("left out: PUSHBACK_KUBECONFORM does not name kubeconform");
+        return;
+    };
+    let policy = std::fs::read_to_string(directory("own-rules").join("schemas.yaml")).expect("a policy");
+    let adapter = directory("own-rules").join("rules/kubeconform");
+    let command = format!("[{}, {}]", adapter.display(), Path::new(&program).display());
+    let policy = policy.replace("[./rules/kubeconform]", &command);
+    let check = |manifest: &dyn Fn(&str) -> String, code| {
+        let pushback = own_rules(manifest);
+        pushback.write("policy.yaml", &policy);
+        check_by(&pushback, "policy.yaml", code)
+    };
+    check(&|text| text.to_owned(), 0);
+    let told = check(&|text| text.replace("replicas: 3", "replicas: 1"), 10);
+    assert!(told.contains("Schemas/schema") && told.contains("web.yaml:7:"), "{told}");
 }
 
 fn a_server_takes_every_example() {

@@ -152,6 +152,7 @@ fn unknown_function(node: &Node, variables: &[Variable]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -250,4 +251,64 @@ mod tests {
         assert_eq!(given("object.?c"), Computed::Nothing);
         assert_eq!(given("object.c"), Computed::Failed("no such key: c".into()));
     }
+
+    proptest! {
+        /// Rules of manifests are read and evaluated too: whatever they say, there is an answer.
+        #[test]
+        fn no_expression_and_no_object_breaks_it(
+            words in prop::collection::vec(prop::sample::select(WORDS.as_slice()), 0..24), number in any::<i64>(), text in ".{0,6}",
+        ) {
+            if let Ok(expression) = Expression::compile(&words.concat(), &variables(), None) {
+                let object = json!({"a": {"b": [number, text, null, {"c": 0.5}]}, "c": text, "spec": [[1], [], true]});
+                let values = [("object", &object), ("oldObject", &Json::Null), ("params", &object), ("request", &object)];
+                expression.decide(&values);
+                expression.compute(&values);
+                expression.hints("object");
+                prop_assert_eq!(expression.decide(&values), expression.decide(&values));
+            }
+        }
+    }
+
+    const WORDS: [&str; 40] = [
+        "object",
+        "oldObject",
+        "params",
+        ".a",
+        ".?b",
+        "[0]",
+        "[?1]",
+        "['c']",
+        ".c",
+        ".spec",
+        "(",
+        ")",
+        " == ",
+        " && ",
+        " || ",
+        "!",
+        "-",
+        " + ",
+        " * ",
+        " % ",
+        " in ",
+        "1",
+        "2.5",
+        "'x'",
+        "null",
+        "true",
+        "[",
+        "]",
+        "{'k': ",
+        "}",
+        ", ",
+        " ? ",
+        " : ",
+        "size(",
+        ".all(x, ",
+        ".map(y, ",
+        ".size()",
+        ".matches('a+')",
+        "has(object.a)",
+        ".orValue(",
+    ];
 }
