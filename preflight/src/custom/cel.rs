@@ -101,21 +101,38 @@ pub(super) fn check(definition: &Definition, rule: &CelRule, facts: &Facts) -> V
     asked.filter_map(|asked| judge(definition, rule, &asked, &facts.changes.app)).collect()
 }
 
+/// The variables that are computed for each change, as far as the rule reads them.
+struct PerChange {
+    request: Value,
+    change: Value,
+}
+
+impl PerChange {
+    fn of(rule: &CelRule, asked: &Asked<'_>, app: &str) -> Self {
+        let change = || json!({"operation": asked.change.operation, "app": app});
+        Self {
+            request: if rule.reads.request { asked.variable() } else { Value::Null },
+            change: if rule.reads.change { change() } else { Value::Null },
+        }
+    }
+}
+
+/// The variables of a rule's expressions.
+fn values<'v>(
+    object: &'v Value,
+    old: &'v Value,
+    definition: &'v Definition,
+    computed: &'v PerChange,
+) -> [(&'static str, &'v Value); 5] {
+    let PerChange { request, change } = computed;
+    [("object", object), ("oldObject", old), ("params", &definition.params), ("request", request), ("change", change)]
+}
+
 fn judge(definition: &Definition, rule: &CelRule, asked: &Asked<'_>, app: &str) -> Option<Finding> {
-    let request = if rule.reads.request { asked.variable() } else { Value::Null };
-    let change = if rule.reads.change { json!({"operation": asked.change.operation, "app": app}) } else { Value::Null };
-    let with = |expression: fn(&CelRule) -> &Expression, object: &Value, old: &Value| {
-        let values = [
-            ("object", object),
-            ("oldObject", old),
-            ("params", &definition.params),
-            ("request", &request),
-            ("change", &change),
-        ];
-        expression(rule).decide(&values)
-    };
+    let computed = PerChange::of(rule, asked, app);
     let null = Value::Null;
-    let truth = with(|rule| &rule.expression, asked.object.unwrap_or(&null), asked.old.unwrap_or(&null));
+    let actual = values(asked.object.unwrap_or(&null), asked.old.unwrap_or(&null), definition, &computed);
+    let truth = rule.expression.decide(&actual);
     if truth == Truth::True {
         return None;
     }
@@ -125,28 +142,17 @@ fn judge(definition: &Definition, rule: &CelRule, asked: &Asked<'_>, app: &str) 
     let hides = object.is_some() || old.is_some();
     let object = object.as_ref().or(asked.object).unwrap_or(&null);
     let old = old.as_ref().or(asked.old).unwrap_or(&null);
-    let (verdict, message) = match truth {
-        Truth::True => return None,
-        Truth::False => {
-            let values = [
-                ("object", object),
-                ("oldObject", old),
-                ("params", &definition.params),
-                ("request", &request),
-                ("change", &change),
-            ];
-            (Verdict::Breaking, rule.message_for(&values))
-        }
-        Truth::Error(_) | Truth::Unknown(_) if hides => {
-            let message = match with(|rule| &rule.expression, object, old) {
-                Truth::Error(why) => failed(&why),
-                Truth::Unknown(why) => undecided(&why),
-                Truth::True | Truth::False => failed("a secret value does not fit"),
-            };
-            (Verdict::Unknown, message)
-        }
-        Truth::Error(why) => (Verdict::Unknown, failed(&why)),
-        Truth::Unknown(why) => (Verdict::Unknown, undecided(&why)),
+    let shown = values(object, old, definition, &computed);
+    let (verdict, message) = if truth == Truth::False {
+        (Verdict::Breaking, rule.message_for(&shown))
+    } else {
+        // The reason may quote a value.
+        let message = match if hides { rule.expression.decide(&shown) } else { truth } {
+            Truth::Error(why) => failed(&why),
+            Truth::Unknown(why) => undecided(&why),
+            Truth::True | Truth::False => failed("a secret value does not fit"),
+        };
+        (Verdict::Unknown, message)
     };
     let mut finding = Finding::new(&definition.name, CHECK, verdict, asked.change.object.clone(), message);
     let fields = rule.fields();
