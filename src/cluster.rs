@@ -123,6 +123,9 @@ pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 /// `reason` of an [`ErrorKind::NotFound`].
 pub const NOT_FOUND: &str = "NotFound";
 
+/// `reason` where an object that is to be created is there already.
+pub const ALREADY_EXISTS: &str = "AlreadyExists";
+
 /// A local lock; released on drop.
 pub struct LocalLock(Box<dyn Send + Sync>);
 

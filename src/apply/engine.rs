@@ -395,7 +395,10 @@ impl<'a> Engine<'a> {
         if matches!(failure, Failure::LockLost) {
             self.stop(Cause::LockLost);
         }
-        if matches!(failure, Failure::Changed(_)) && self.done.writes() == 0 && self.writes.tasks.is_empty() {
+        if matches!(failure, Failure::Changed(_) | Failure::Taken(_))
+            && self.done.writes() == 0
+            && self.writes.tasks.is_empty()
+        {
             self.stop(Cause::PlanAgain);
         }
         match failure {

@@ -28,12 +28,13 @@ use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{
-    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NOT_FOUND, Patch, Written, guarded,
+    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
 };
 use crate::config::mask::Masker;
 use crate::event::{Awaited, Event, Events, WaitOutcome};
+use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::takeover::Takeover;
-use crate::plan::{Planned, annotations, guard};
+use crate::plan::{Planned, guard};
 
 /// How long the server may take to serve a changed definition; after that the object itself is wrong.
 const DEFINITION_LAG: Duration = Duration::from_secs(15);
@@ -158,6 +159,8 @@ impl Writer {
             if planned.change.operation == Operation::Exists && !left.is_zero() {
                 // Somebody may create it up to the last moment.
                 delay = EXISTS_POLL.min(left);
+            } else if patience == Patience::Long && !left.is_zero() {
+                delay = delay.min(left);
             } else if delay >= left {
                 return Err(failure);
             }
@@ -266,10 +269,15 @@ impl Writer {
                 let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
                     return Err(Failure::Cluster(error));
                 };
-                if seen.is_terminating() || seen.label(APP_LABEL) != body.label(APP_LABEL) || !has_own_identity(&seen) {
-                    return Err(Failure::Changed("somebody else has created it since the plan was made".to_owned()));
+                // It may be ours: an earlier attempt succeeded and its response was lost.
+                let is_ours = seen.label(APP_LABEL) == body.label(APP_LABEL) && has_own_identity(&seen);
+                // Of a definition preflight has to see what changes.
+                let may_be_taken =
+                    planned.strategies.create != CreateStrategy::Create && !planned.change.object.is_definition();
+                let is_taken = may_be_taken && seen.label(APP_LABEL).is_none();
+                if seen.is_terminating() || !(is_ours || is_taken) {
+                    return Err(Failure::Taken(format!("{} {:?}", resource(&address.kind), address.name)));
                 }
-                // It is ours: an earlier attempt succeeded and its response was lost.
                 self.allowed()?;
                 self.cluster.apply(address, &guarded(body, &seen), options(planned)).await
             }
@@ -501,6 +509,11 @@ struct State {
     takeover: Option<Takeover>,
     /// Whether somebody has written since planning.
     has_moved: bool,
+}
+
+/// A kind as the server names it: `configmaps`, `deployments.apps`.
+fn resource(kind: &Kind) -> String {
+    if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
 }
 
 fn gone_already() -> Done {

@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use pushback_crd::definition::StoragePolicy;
 use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
@@ -80,6 +81,9 @@ pub struct GlobalArgs {
     /// What becomes of objects that controllers have made when an app is deleted; kapp has flags for it.
     #[arg(skip)]
     pub derived: Derived,
+    /// The kubeconfig itself; kapp has a flag for it.
+    #[arg(skip)]
+    pub kubeconfig_yaml: Option<SecretString>,
 }
 
 impl GlobalArgs {
@@ -111,6 +115,7 @@ impl GlobalArgs {
     pub fn cluster(&self) -> Result<ClusterOptions, CommandError> {
         let server = ConnectOptions {
             kubeconfig: self.kubeconfig.clone(),
+            kubeconfig_yaml: self.kubeconfig_yaml.as_ref().map(|yaml| yaml.expose_secret().to_owned()),
             context: self.kubeconfig_context.clone(),
             impersonate: self.as_user.clone(),
             impersonate_groups: self.as_group.clone(),

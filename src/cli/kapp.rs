@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use clap::builder::TypedValueParser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Command, FromArgMatches};
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::arguments::{GlobalArgs, PreflightArgs};
 use super::reports::HeldDocument;
@@ -100,6 +101,9 @@ struct KappOutputArgs {
     #[arg(long, value_parser = truth(), num_args = 0..=1, require_equals = true, default_missing_value = "true",
           default_value = "true", action = ArgAction::Set)]
     warnings: bool,
+    /// The kubeconfig itself
+    #[arg(long, value_name = "YAML", env = "KAPP_KUBECONFIG_YAML", hide_env_values = true)]
+    kubeconfig_yaml: Option<SecretString>,
 }
 
 /// kapp's flags of the commands that show changes.
@@ -211,7 +215,7 @@ pub fn tree() -> Command {
     let mut tree = command().name("kapp").bin_name("kapp").args_override_self(true);
     tree = tree.mut_args(|argument| named_by_kapp(boolean(argument)));
     tree = augmented::<KappOutputArgs>(tree).mut_args(boolean);
-    for name in ["json", "tty", "column", "debug", "warnings"] {
+    for name in ["json", "tty", "column", "debug", "warnings", "kubeconfig_yaml"] {
         tree = tree.mut_arg(name, |argument| argument.global(true));
     }
     tree = tree.args(TUNING.map(|name| without_effect(name).global(true)));
@@ -333,6 +337,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         let text = format!("kapp: Note: without effect here: {}\n", ignored.join(", "));
         Output::standard().progress(&text);
     }
+    cli.global.kubeconfig_yaml = output.kubeconfig_yaml.filter(|yaml| !yaml.expose_secret().is_empty());
     if output.debug {
         cli.global.verbose = cli.global.verbose.max(2);
     }

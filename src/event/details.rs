@@ -70,6 +70,8 @@ pub enum EndCause {
         findings: Vec<Finding>,
         /// What the server said about each object, in the order of their changes.
         said: Vec<Said>,
+        /// What could not be asked: the rule, and why.
+        unable: Vec<(String, String)>,
     },
 }
 

@@ -53,7 +53,6 @@ pub const ACCEPTED: [(&str, &[&str]); 25] = [
     ("disable-original", &[]),
     ("deploy-logs", &deploy_logs::WHOSE),
     ("deploy-logs-container-names", &[]),
-    // No effect: it disables something that does not exist here.
     ("disable-default-secretgen-rebase-rules", &[]),
 ];
 
@@ -95,13 +94,25 @@ impl UpdateStrategy {
     }
 }
 
+/// What becomes of an object that somebody else creates between the plan and the write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CreateStrategy {
+    /// It is not written, and the plan is made anew where nothing has been written yet.
+    #[default]
+    Create,
+    /// It is updated.
+    FallbackOnUpdate,
+    /// It is updated where it differs.
+    FallbackOnUpdateOrNoop,
+}
+
 /// What an object's annotations request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strategies {
     /// `update-strategy`.
     pub update: UpdateStrategy,
-    /// `create-strategy: fallback-on-update-or-noop`: leave an existing object unchanged.
-    pub keep_existing: bool,
+    /// `create-strategy`.
+    pub create: CreateStrategy,
     /// `delete-strategy: orphan`.
     pub orphan: bool,
     /// `owned-for-deletion`.
@@ -220,7 +231,13 @@ fn read_one(strategies: &mut Strategies, key: &str, name: &str, value: &str) -> 
         return Err((format!("annotation {key} is {value:?}, expected {words}"), Vec::new()));
     }
     match *known {
-        "create-strategy" => strategies.keep_existing = value == "fallback-on-update-or-noop",
+        "create-strategy" => {
+            strategies.create = match value {
+                "fallback-on-update" => CreateStrategy::FallbackOnUpdate,
+                "fallback-on-update-or-noop" => CreateStrategy::FallbackOnUpdateOrNoop,
+                _ => CreateStrategy::Create,
+            };
+        }
         "update-strategy" => strategies.update = UpdateStrategy::of(value),
         "delete-strategy" => strategies.orphan = value == "orphan",
         "owned-for-deletion" => strategies.owned_for_deletion = true,

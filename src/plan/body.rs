@@ -17,6 +17,11 @@ use crate::managed_fields as fields;
 /// Annotation that says what becomes of an object when it goes from the app.
 const DELETE_STRATEGY: &str = "kapp.k14s.io/delete-strategy";
 
+/// Marks a Secret that secretgen-controller fills in.
+const SECRETGEN_IMAGE_PULL: &str = "secretgen.carvel.dev/image-pull-secret";
+/// The manifest's data count in such a Secret.
+const SECRETGEN_OFF: &str = "kapp.k14s.io/disable-default-secretgen-rebase-rules";
+
 /// What is needed to label an app's objects.
 #[derive(Clone, Debug)]
 pub struct Stamp<'a> {
@@ -81,6 +86,9 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
             }
         }
         leave_to_controllers(&mut value, &desired.object, live, &mut notes);
+        if desired.object.group.is_empty() && desired.object.kind == "ServiceAccount" {
+            keep_generated(&mut value, live);
+        }
     }
     Body { value, notes, failed }
 }
@@ -221,8 +229,35 @@ fn leave_to_controllers(value: &mut Arc<Value>, object: &ObjectRef, live: &Value
         }
         if let Some(owner) = other_owner(live, &path) {
             path::remove_at(Arc::make_mut(value), &path);
+            // An empty map would be owned as such.
+            let parent = &path[..path.len() - 1];
+            if value_at(value, parent).and_then(Value::as_object).is_some_and(Map::is_empty) {
+                path::remove_at(Arc::make_mut(value), parent);
+            }
             notes.push(format!("leaves {} to {owner}", pushback_preflight::source::display_path(&path)));
         }
+    }
+}
+
+/// Secrets that a controller generates for an account, `NAME-token-…` and `NAME-dockercfg-…`, stay among those for images:
+/// the server takes that list as a whole, other than `secrets`.
+fn keep_generated(value: &mut Arc<Value>, live: &Value) {
+    const LIST: &str = "imagePullSecrets";
+    let (Some(Value::Array(given)), Some(Value::Array(there))) = (value.get(LIST), live.get(LIST)) else { return };
+    let starts = ["token", "dockercfg"].map(|what| format!("{}-{what}-", live.name()));
+    let is_generated = |entry: &&Value| starts.iter().any(|start| entry.text("/name").starts_with(start));
+    let is_new = |entry: &&Value| given.iter().all(|known| known.text("/name") != entry.text("/name"));
+    let mut merged = given.clone();
+    merged.extend(there.iter().filter(is_generated).filter(is_new).cloned());
+    if merged.len() == given.len() {
+        return;
+    }
+    let Some(fields) = Arc::make_mut(value).as_object_mut() else { return };
+    // Unless it is to change, it stays the controller's.
+    if merged == *there && other_owner(live, &[LIST.into()]).is_some() {
+        fields.shift_remove(LIST);
+    } else {
+        fields.insert(LIST.to_owned(), Value::Array(merged));
     }
 }
 
@@ -242,6 +277,15 @@ fn controller_paths(object: &ObjectRef, value: &Value) -> Vec<Vec<PathSegment>> 
         }
         ("rbac.authorization.k8s.io", "ClusterRole") if value.get("aggregationRule").is_some() => {
             vec![keys(&["rules"])]
+        }
+        // What secretgen-controller combines from other Secrets.
+        ("", "Secret")
+            if value.annotation(SECRETGEN_IMAGE_PULL).is_some() && value.annotation(SECRETGEN_OFF).is_none() =>
+        {
+            vec![
+                keys(&["data", ".dockerconfigjson"]),
+                keys(&["metadata", "annotations", "secretgen.carvel.dev/status"]),
+            ]
         }
         _ => Vec::new(),
     }

@@ -222,8 +222,7 @@ async fn with_state(
         compared.refused = Some(ClusterError::new(ErrorKind::Configuration, why));
         return Ok(compared);
     }
-    let skipped = desired.strategies.update == UpdateStrategy::Skip
-        || (desired.strategies.keep_existing && !is_known(context, desired, &live));
+    let skipped = desired.strategies.update == UpdateStrategy::Skip;
     let is_paused = context.cluster.capabilities().server && operators::paused_replicas(&live).is_some();
     let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, &live, &body);
     if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared.manifest_digest)) {

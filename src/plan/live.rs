@@ -125,6 +125,7 @@ pub async fn read(
         }
     }
     drop(lists);
+    collapse(&mut live.objects, desired);
     // A killed run may have pruned them without recording it. A kind that is not served proves nothing: its objects may
     // reappear with it.
     listed.retain(|kind| !live.unreadable.contains_key(kind));
@@ -191,10 +192,61 @@ fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
     live.objects.append(&mut ours.into_iter().collect());
 }
 
+/// Leaves one of the identities of an object that is served in several groups: that of the input, or else the one by which it
+/// was created.
+fn collapse(objects: &mut BTreeMap<ObjectKey, Arc<Value>>, desired: &[Desired]) {
+    let mut by_uid: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
+    for (key, object) in objects.iter().filter(|(_, object)| !object.uid().is_empty()) {
+        by_uid.entry(object.uid()).or_default().push(key);
+    }
+    let mut doubles: Vec<ObjectKey> = Vec::new();
+    for keys in by_uid.into_values().filter(|keys| keys.len() > 1) {
+        let is_wanted = |key: &&&ObjectKey| desired.iter().any(|wanted| wanted.object.key() == ***key);
+        let is_original = |key: &&&ObjectKey| objects.get(**key).is_some_and(|object| has_own_identity(object));
+        let kept = keys.iter().find(is_wanted).or_else(|| keys.iter().find(is_original)).copied().unwrap_or(keys[0]);
+        doubles.extend(keys.into_iter().filter(|key| *key != kept).cloned());
+    }
+    objects.retain(|key, _| !doubles.contains(key));
+}
+
 fn is_ours(key: &ObjectKey, item: &Value, observed: &Observed) -> bool {
-    has_own_identity(item)
-        || (observed.inventory_void.is_none() && observed.inventory.owns(key, item.uid()))
-        || super::annotations::read_live(item).owned_for_deletion
+    has_own_identity(item) || (observed.inventory_void.is_none() && observed.inventory.owns(key, item.uid()))
+}
+
+/// Adds what controllers have made and is deleted with the app: annotation `owned-for-deletion`, which claims have from the
+/// templates of their StatefulSet. As long as the app is there, they are the controllers'.
+///
+/// # Errors
+/// The cluster cannot be reached.
+pub async fn add_owned_for_deletion(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    observed: &Observed,
+    live: &mut Live,
+) -> Result<(), ClusterError> {
+    let is_marked = |object: &Value| super::annotations::read_live(object).owned_for_deletion;
+    let templates = |object: &Value| {
+        let templates = object.pointer("/spec/volumeClaimTemplates").and_then(Value::as_array);
+        templates.is_some_and(|templates| templates.iter().any(is_marked))
+    };
+    let sets = live.objects.iter().filter(|(key, object)| key.kind == "StatefulSet" && templates(object));
+    let namespaces: Vec<String> = BTreeSet::from_iter(sets.map(|(key, _)| key.namespace.clone())).into_iter().collect();
+    let mut marked: Vec<Arc<Value>> = live.derived.iter().filter(|object| is_marked(object)).cloned().collect();
+    if let (false, Some(record), Some(kind)) =
+        (namespaces.is_empty(), &observed.record, kinds.preferred("", "PersistentVolumeClaim"))
+    {
+        let selector = format!("{APP_LABEL}={}", record.label_value());
+        match list_kind(cluster, kind, &selector, &namespaces, true).await {
+            Ok(claims) => marked.extend(claims.into_iter().filter(|claim| is_marked(claim))),
+            Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => return Err(error),
+            Err(error) => {
+                live.unreadable.insert((kind.group.clone(), kind.kind.clone()), error.message);
+            }
+        }
+    }
+    live.derived.retain(|object| !is_marked(object));
+    live.objects.extend(marked.into_iter().map(|object| (ObjectRef::of(&object).key(), object)));
+    Ok(())
 }
 
 /// Reads a directory, where objects have no labels: only the record says what belongs to the app.

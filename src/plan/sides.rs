@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use pushback_preflight::{ObjectExt, ObjectKey, Operation, Positions};
 use serde_json::{Map, Value};
 
+use super::annotations::CreateStrategy;
 use super::digest::is_secret;
 use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
 use crate::app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
@@ -76,6 +77,11 @@ fn strategy(planned: &Planned) -> &'static str {
         (Operation::Update | Operation::Replace, UpdateStrategy::FallbackOnReplace) => "fallback on replace",
         (Operation::Update, UpdateStrategy::AlwaysReplace) | (Operation::Replace, _) => "always replace",
         (Operation::Noop, UpdateStrategy::Skip) => "skip",
+        (Operation::Create, _) => match planned.strategies.create {
+            CreateStrategy::Create => "",
+            CreateStrategy::FallbackOnUpdate => "fallback on update",
+            CreateStrategy::FallbackOnUpdateOrNoop => "fallback on update or noop",
+        },
         _ => "",
     }
 }

@@ -82,9 +82,13 @@ impl End {
         }
         hints.extend(next(report));
         let findings = report.findings.iter().filter(refusing).cloned().collect();
+        let unable = report.rules.iter().flat_map(|rule| {
+            let name = rule.name.clone();
+            rule.unable.iter().map(move |reason| (name.clone(), reason.clone()))
+        });
         Self {
             hints,
-            cause: Some(EndCause::Refused { findings, said: Vec::new() }),
+            cause: Some(EndCause::Refused { findings, said: Vec::new(), unable: unable.collect() }),
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
         }
     }

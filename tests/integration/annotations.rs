@@ -6,7 +6,7 @@ use pushback::plan::annotations::ACCEPTED;
 use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;
-use crate::support::apply::{TestApp, config_map, config_map_path, planned, warnings};
+use crate::support::apply::{TestApp, config_map, config_map_path, error, planned, warnings};
 use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -15,6 +15,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: what_is_never_to_be_touched_stays_with_the_app,
         ApiServer: a_live_annotation_keeps_an_object_that_is_gone_from_the_input,
         ApiServer: deleting_the_app_leaves_what_is_never_to_be_touched_and_says_so,
+        ApiServer: a_nonce_makes_every_deploy_an_update,
+        ApiServer: a_template_without_ownership_labels_is_on_request,
         Nothing: in_a_folder_too_what_is_never_to_be_touched_stays,
     ]
 }
@@ -197,4 +199,35 @@ fn in_a_folder_too_what_is_never_to_be_touched_stays() {
     assert!(apply(&(config_map("a", "2") + noop)), "it was deleted");
     assert!(apply(&(config_map("a", "1") + noop)), "it was deleted");
     assert!(!apply(&config_map("a", "1")), "the app has forgotten it");
+}
+
+fn a_nonce_makes_every_deploy_an_update() {
+    let app = app("nonce");
+    let objects = [json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}})];
+    let input = text(&annotate(&objects, "kapp.k14s.io/nonce", ""));
+    let path = config_map_path(&app.namespace, "one");
+    let nonce = || {
+        let value = api().get(&path).ok()["metadata"]["annotations"]["kapp.k14s.io/nonce"].take();
+        value.as_str().and_then(|nonce| nonce.parse::<u64>().ok()).expect("a number")
+    };
+    app.apply(&input, &[]).expect(0);
+    let first = nonce();
+    assert_eq!(planned(&app.apply(&input, &[]).expect(0)), ["update ConfigMap one"]);
+    assert!(nonce() > first);
+    let refused = app.apply(&text(&annotate(&objects, "kapp.k14s.io/nonce", "mine")), &[]).expect(1);
+    assert!(error(&refused).contains("kapp.k14s.io/nonce"), "{}", error(&refused));
+}
+
+fn a_template_without_ownership_labels_is_on_request() {
+    let app = app("unlabelled");
+    let deployment = five_kinds(&app).swap_remove(1);
+    let mut input = annotate(&[deployment], "kapp.k14s.io/disable-default-ownership-label-rules", "").remove(0);
+    // The selector would not select the Pods.
+    input["metadata"]["annotations"]["kapp.k14s.io/disable-default-label-scoping-rules"] = json!("");
+    app.apply(&text(&[input.clone()]), &["--wait=false"]).expect(0);
+    let live = api().get(&api().path_of(&input)).ok();
+    assert_eq!(live["spec"]["template"]["metadata"]["labels"], json!({"app": "web"}));
+    assert_eq!(live["spec"]["selector"]["matchLabels"], json!({"app": "web"}));
+    assert_eq!(live["metadata"]["labels"]["kapp.k14s.io/app"], app.label().as_str());
+    assert_eq!(planned(&app.apply(&text(&[input]), &["--wait=false"]).expect(0)), Vec::<String>::new());
 }

@@ -17,6 +17,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_filter_that_selects_nothing_deletes_nothing,
         ApiServer: an_object_is_as_old_as_it_is_on_the_cluster,
         ApiServer: only_what_is_allowed_is_written,
+        ApiServer: kinds_and_namespaces_select_what_is_deployed,
         ApiServer: a_deletion_is_shown_without_being_made,
         ApiServer: a_refused_object_does_not_keep_the_others_from_being_written,
         Controllers: what_controllers_have_made_is_deleted_where_it_is_asked_for,
@@ -163,6 +164,34 @@ fn only_what_is_allowed_is_written() {
          (file 'app.yaml' doc 3)\n"
     );
     assert!(ran.stdout.contains("Wait to: 3 reconcile") && ran.stderr == expected, "{}{}", ran.stdout, ran.stderr);
+}
+
+fn kinds_and_namespaces_select_what_is_deployed() {
+    let home = TestCluster::shared().namespace("selected");
+    let other = TestCluster::shared().namespace("elsewhere");
+    let kapp = voice(&home);
+    let outside = config_map("b", "1").replace("  name: b", &format!("  name: b\n  namespace: {other}"));
+    let account = "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n";
+    kapp.write("app.yaml", [&config_map("a", "1"), account, &outside].concat());
+    let selected = |flags: &[&str]| -> Vec<String> {
+        let deploy = ["deploy", "-a", "shop", "-f", "app.yaml", "--diff-run", "--tty=false", "--column", "name,kind"];
+        let told = kapp.run(&[&deploy[..], flags].concat()).expect(0).stdout;
+        let cells = |line: &str| line.split('\t').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>().join(" ");
+        told.lines().map(|line| cells(line).trim().to_owned()).collect()
+    };
+    let in_other = format!("ConfigMap/{other}");
+    let named = format!("ConfigMap/{other}/b");
+    assert_eq!(selected(&["--filter-kind", "ServiceAccount"]), ["a ServiceAccount"]);
+    assert_eq!(selected(&["--filter-kind", "%Map"]), ["b ConfigMap", "a ConfigMap"]);
+    assert_eq!(selected(&["--filter-ns", &other]), ["b ConfigMap"]);
+    assert_eq!(selected(&["--filter-kind-name", "ConfigMap/a"]), ["a ConfigMap"]);
+    assert_eq!(selected(&["--filter-kind-ns", &in_other]), ["b ConfigMap"]);
+    assert_eq!(selected(&["--filter-kind-ns-name", &named]), ["b ConfigMap"]);
+    let tree =
+        r#"{"and": [{"not": {"resource": {"namespaces": ["elsewhere*"]}}}, {"resource": {"kinds": ["ConfigMap"]}}]}"#;
+    assert_eq!(selected(&["--filter", tree]), ["a ConfigMap"]);
+    // Every namespace may be written to, and the cluster may not be.
+    assert_eq!(selected(&["--allow-check", "--allow-all-ns"]).len(), 3);
 }
 
 fn a_deletion_is_shown_without_being_made() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::support::apply::{TestApp, config_map, config_map_path, parse_text, planned, short};
-use crate::support::{TestCase, TestCluster, cases, kapp};
+use crate::support::{Pushback, TestCase, TestCluster, cases, kapp};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -20,6 +20,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_custom_resource_made_by_kapp_is_kept_and_pruned,
         ApiServer: what_kapp_has_orphaned_is_not_touched_again,
         ApiServer: objects_in_other_namespaces_are_found,
+        ApiServer: with_the_scope_of_known_namespaces_no_other_is_looked_into,
+        ApiServer: an_object_that_is_served_in_two_groups_is_updated,
         ApiServer: after_a_deploy_by_kapp_nothing_is_lost,
         ApiServer: a_change_of_another_name_voids_the_inventory,
         ApiServer: a_record_without_used_kinds_means_every_kind,
@@ -347,6 +349,52 @@ fn history_is_written_as_kapp_writes_it() {
     // What changes nothing is no change.
     app.apply(&(config_map("a", "2") + &config_map("b", "2")), &[]).expect(0);
     assert_eq!(app.history().len(), 2);
+}
+
+fn with_the_scope_of_known_namespaces_no_other_is_looked_into() {
+    let [home, elsewhere] = ["home", "elsewhere"].map(|prefix| TestCluster::shared().namespace(prefix));
+    let kapp = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp").with("KAPP_NAMESPACE", &home);
+    kapp.write("one.yaml", config_map("one", "1"));
+    kapp.run(&["deploy", "-a", "shop", "-f", "one.yaml", "-y"]).expect(0);
+    let app = TestApp::new("shop", &home);
+    // An object of the app in a namespace that its record does not tell of.
+    api()
+        .apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "namespace": elsewhere, "name": "two", "labels": {"kapp.k14s.io/app": app.label()},
+            "annotations": {"kapp.k14s.io/identity": format!("v1;{elsewhere}//ConfigMap/two;v1")},
+        }}))
+        .ok();
+    let mut spec = app.spec();
+    spec["lastChangeName"] = json!("shop-change-by-kapp");
+    api().merge_patch(&app.record_path(), &json!({"data": {"spec": spec.to_string()}})).ok();
+    let scope = "--dangerous-scope-to-fallback-allowed-namespaces";
+    let deploy = ["deploy", "-a", "shop", "-f", "one.yaml", "--diff-run"];
+    let counted = |more: &[&str]| kapp.run(&[&deploy[..], more].concat()).expect(0).stdout;
+    let (whole, narrow) = (counted(&[]), counted(&[scope]));
+    assert!(whole.contains(" 1 delete, 0 update"), "{whole}");
+    assert!(narrow.contains(" 0 delete, 0 update"), "{narrow}");
+    let inspected = |more: &[&str]| kapp.run(&[&["inspect", "-a", "shop"], more].concat()).expect(0).stdout;
+    assert!(inspected(&[]).contains("\ttwo\t") && !inspected(&[scope]).contains("\ttwo\t"), "{}", inspected(&[]));
+}
+
+fn an_object_that_is_served_in_two_groups_is_updated() {
+    let app = TestApp::new("shop", &TestCluster::shared().namespace("groups"));
+    let home = &app.namespace;
+    let old =
+        format!("{{apiVersion: v1, kind: Event, metadata: {{name: seen}}, involvedObject: {{namespace: {home}}}}}");
+    let new = format!(
+        "{{apiVersion: events.k8s.io/v1, kind: Event, metadata: {{name: seen}}, regarding: {{namespace: {home}}}}}"
+    );
+    app.apply(&old, &[]).expect(0);
+    let path = format!("/api/v1/namespaces/{home}/events/seen");
+    let uid = || api().get(&path).ok()["metadata"]["uid"].take();
+    let before = uid();
+    let changed = planned(&app.apply(&new, &[]).expect(0));
+    assert!(!changed.iter().any(|line| line.starts_with("create") || line.starts_with("delete")), "{changed:?}");
+    assert_eq!(uid(), before);
+    assert_eq!(app.inspected(), ["Event seen"]);
+    app.delete(&[]).expect(0);
+    assert_eq!(api().get(&path).status, 404);
 }
 
 fn history_is_trimmed_and_can_be_switched_off() {

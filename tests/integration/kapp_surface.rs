@@ -19,7 +19,7 @@ const START: &str = "<!-- Made by a test; UPDATE_DOCS=1 renews it. -->\n";
 const END: &str = "<!-- The end of what the test makes. -->\n";
 
 /// Taken without a note, and without effect.
-const SILENT: [&str; 2] = ["disable-default-secretgen-rebase-rules", "--warnings"];
+const SILENT: [&str; 1] = ["--warnings"];
 
 /// What became of a command, flag, annotation or key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

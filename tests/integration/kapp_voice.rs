@@ -3,6 +3,7 @@
 
 mod recorded;
 mod session;
+mod surroundings;
 
 use regex::Regex;
 
@@ -10,7 +11,7 @@ use self::session::Session;
 use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![
+    let own = cases![
         Nothing: under_kapps_name_errors_are_kapps,
         ApiServer: a_prompt_is_answered_by_what_standard_input_holds,
         ApiServer: secrets_stay_masked_whatever_the_flag_says,
@@ -19,7 +20,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: columns_can_be_asked_for_that_are_not_shown,
         ApiServer: an_app_that_is_somewhere_else_is_named,
         Controllers: a_session_reads_as_kapp_tells_it,
-    ]
+    ];
+    [own, surroundings::tests()].concat()
 }
 
 fn under_kapps_name_errors_are_kapps() {

@@ -14,6 +14,7 @@ mod command_reference;
 mod config;
 mod conversion;
 mod crd_pairs;
+mod create_strategy;
 mod custom_rules;
 mod decided;
 mod derived_models;
@@ -106,6 +107,7 @@ fn all_tests() -> Vec<TestCase> {
         command_reference::tests(),
         config::tests(),
         conversion::tests(),
+        create_strategy::tests(),
         crd_pairs::tests(),
         decided::tests(),
         derived_models::tests(),

@@ -19,6 +19,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_object_that_lost_its_identity_is_known_by_its_uid,
         ApiServer: an_object_made_anew_by_somebody_else_stays,
         Controllers: pods_and_claims_of_workloads_are_not_pruned,
+        Controllers: a_claim_that_is_owned_for_deletion_goes_with_the_app_and_not_before,
         ApiServer: an_orphaned_object_stays,
         ApiServer: namespaces_of_the_system_stay,
         ApiServer: the_namespace_of_the_record_is_not_pruned,
@@ -175,6 +176,35 @@ fn pods_and_claims_of_workloads_are_not_pruned() {
     let deleted = planned(&app.delete(&["--wait=false"]).expect(0));
     assert_eq!(deleted.len(), 2, "{deleted:?}");
     assert_eq!(api().get(&claim).ok()["metadata"]["deletionTimestamp"], Value::Null, "data is lost");
+}
+
+fn a_claim_that_is_owned_for_deletion_goes_with_the_app_and_not_before() {
+    let app = app("stateful");
+    let owned = "- metadata: {name: data, annotations: {kapp.k14s.io/owned-for-deletion: ''}}";
+    let set = STATEFUL.replace("- metadata: {name: data}", owned);
+    // One claim as the template has it, and one kind of claim that stays.
+    let more =
+        "  - metadata: {name: kept}\n    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+    let all = [&set, more, OWN_CLAIM_AND_POD].concat();
+    app.apply(&all, &["--wait=false"]).expect(0);
+    let [claim, kept] = ["data-db-0", "kept-db-0"].map(|name| {
+        let path = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{name}", app.namespace);
+        wait_until("the controller makes it", SOON, || (api().get(&path).status == 200).then_some(()));
+        path
+    });
+    // While its StatefulSet is there, and after that, the claim is the controller's.
+    assert_eq!(planned(&app.apply(&all, &["--wait=false"]).expect(0)), Vec::<String>::new());
+    app.pushback.write("rest.yaml", OWN_CLAIM_AND_POD);
+    let ran = app.run("diff", &["-f", "rest.yaml"]).expect(0);
+    assert_eq!(planned(&ran), ["delete StatefulSet db"]);
+    let deleted = planned(&app.delete(&["--wait=false"]).expect(0));
+    assert!(deleted.contains(&"delete PersistentVolumeClaim data-db-0".to_owned()), "{deleted:?}");
+    assert!(!deleted.iter().any(|line| line.contains("kept-db-0")), "{deleted:?}");
+    wait_until("it is deleted", SOON, || {
+        let answer = api().get(&claim);
+        (answer.status == 404 || !answer.body["metadata"]["deletionTimestamp"].is_null()).then_some(())
+    });
+    assert_eq!(api().get(&kept).ok()["metadata"]["deletionTimestamp"], Value::Null, "data is lost");
 }
 
 fn an_orphaned_object_stays() {

@@ -205,7 +205,7 @@ fn an_object_that_must_exist_is_not_waited_for() {
 fn an_object_that_is_kept_as_it_is_is_not_waited_for() {
     let app = App::new("kept");
     let mut deployment = idle_deployment(&app);
-    deployment["metadata"]["annotations"] = json!({"kapp.k14s.io/create-strategy": "fallback-on-update-or-noop"});
+    deployment["metadata"]["annotations"] = json!({"kapp.k14s.io/update-strategy": "skip"});
     let manifests = config_map("one", "1") + &deployment.to_string();
     app.run("apply", "shop", &manifests, &[]).expect(0);
 }

@@ -3,7 +3,7 @@
 use pushback_preflight::judge::Refused;
 
 use crate::app::lease::LockLost;
-use crate::cluster::{ClusterError, ErrorKind};
+use crate::cluster::{ALREADY_EXISTS, ClusterError, ErrorKind};
 
 /// Why a write failed.
 #[derive(Debug)]
@@ -14,6 +14,8 @@ pub(in crate::apply) enum Failure {
     RefusedBefore(String, String),
     /// The object has changed since planning.
     Changed(String),
+    /// Somebody else has created it since planning: what the server calls it.
+    Taken(String),
     /// A second look refused the change.
     Refused { message: String, refused: Box<Refused> },
     /// The write succeeded, and the object is not what was judged.
@@ -38,6 +40,9 @@ impl Failure {
             | Self::Differs(message)
             | Self::Stuck(message)
             | Self::Stopped(message) => message.clone(),
+            Self::Taken(name) => {
+                format!("somebody else has created it since the plan was made: {name} already exists")
+            }
             Self::NotSent => String::new(),
             Self::LockLost => LockLost.to_string(),
         }
@@ -57,6 +62,7 @@ impl Failure {
         match self {
             Self::Cluster(error) => &error.reason,
             Self::RefusedBefore(_, reason) => reason,
+            Self::Taken(_) => ALREADY_EXISTS,
             _ => "",
         }
     }

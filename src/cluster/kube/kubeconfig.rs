@@ -1,6 +1,7 @@
 //! Finds the kubeconfig and converts one context of it to the client library's configuration.
 //! Its content never appears in a message: a kubeconfig is full of credentials.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -68,7 +69,8 @@ enum Origin {
 
 fn find(options: &ConnectOptions) -> Result<Origin, ClusterError> {
     if let Some(yaml) = &options.kubeconfig_yaml {
-        let kubeconfig = Kubeconfig::from_yaml(yaml).map_err(|error| unreadable(&error, "the given kubeconfig"))?;
+        let yaml = with_server(yaml, options.environment)?;
+        let kubeconfig = Kubeconfig::from_yaml(&yaml).map_err(|error| unreadable(&error, "the given kubeconfig"))?;
         return Ok(Origin::Kubeconfig(Box::new(kubeconfig), "the given kubeconfig".to_owned()));
     }
     if let Some(path) = &options.kubeconfig {
@@ -99,6 +101,23 @@ fn find(options: &ConnectOptions) -> Result<Origin, ClusterError> {
         return Ok(Origin::InCluster);
     }
     Err(configuration(format!("no kubeconfig found: looked at {looked_at}; give --kubeconfig or set KUBECONFIG")))
+}
+
+/// The text with the server of the cluster that it is used in, where it names none: kapp-controller gives such a text.
+fn with_server(yaml: &str, environment: fn(&str) -> Option<OsString>) -> Result<Cow<'_, str>, ClusterError> {
+    const PLACE: &str = "${KAPP_KUBERNETES_SERVICE_HOST_PORT}";
+    if !yaml.contains(PLACE) {
+        return Ok(Cow::Borrowed(yaml));
+    }
+    let variable =
+        |name| environment(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
+    let (Some(host), Some(port)) = (variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT")) else {
+        return Err(configuration(format!(
+            "the given kubeconfig has {PLACE}, but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"
+        )));
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    Ok(Cow::Owned(yaml.replace(PLACE, &format!("{host}:{port}"))))
 }
 
 /// Reads and merges the files that exist; for equal names, the first entry wins.

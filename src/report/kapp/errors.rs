@@ -5,6 +5,7 @@ use std::time::Duration;
 use pushback_preflight::{Finding, ObjectRef, Operation, registry};
 
 use super::words;
+use crate::cluster::ALREADY_EXISTS;
 use crate::event::{EndCause, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 use crate::manifest::collect::Problem;
@@ -26,6 +27,8 @@ pub struct End<'e> {
     pub failed_writes: &'e [Said],
     /// The first object that was waited for in vain, and for how many milliseconds.
     pub absent: Option<&'e (ObjectRef, u64)>,
+    /// The first write that a webhook has kept from being made, and for how many milliseconds it was tried.
+    pub blocked: Option<&'e (Said, u64)>,
 }
 
 /// The text after `kapp: Error: `; empty where the run succeeded.
@@ -46,6 +49,9 @@ pub fn text(end: &End<'_>) -> String {
     }
     if let Some((object, after)) = end.absent {
         return absent(object, *after);
+    }
+    if let Some((said, after)) = end.blocked {
+        return format!("{}{}", last_error(*after), api_error(said).replace('\n', "\n  "));
     }
     match end.failed_writes {
         [] => {}
@@ -96,12 +102,17 @@ pub fn text(end: &End<'_>) -> String {
             let repeated = objects.last().map(words::described).unwrap_or_default();
             format!("Detected cycle while ordering changes: {} (found repeated: {repeated})", names.join(" -> "))
         }
-        Some(EndCause::Refused { findings, said }) => {
+        Some(EndCause::Refused { findings, said, unable }) => {
             let is_of_rule = |finding: &&Finding| finding.rule != registry::SERVER;
             match (findings.iter().find(is_of_rule), said.first()) {
                 (Some(first), _) => refused(&first.rule, findings),
                 (None, Some(said)) => api_error(said),
-                (None, None) => end.error.to_owned(),
+                (None, None) => match unable.first() {
+                    Some((rule, reason)) => {
+                        format!("preflight checks failed: running preflight check \"{rule}\": {reason}")
+                    }
+                    None => end.error.to_owned(),
+                },
             }
         }
         None => never_ready(end.unfinished).unwrap_or_else(|| end.error.to_owned()),
@@ -111,19 +122,27 @@ pub fn text(end: &End<'_>) -> String {
 /// The text for an object that nobody has created.
 #[must_use]
 pub fn absent(object: &ObjectRef, after: u64) -> String {
+    format!("{}exists {}:\n    {}", last_error(after), words::described(object), words::ABSENT)
+}
+
+fn last_error(after: u64) -> String {
     // Limits are whole seconds, and the end of one is met within milliseconds.
     let after = words::duration(Duration::from_secs((after + 500) / 1_000));
-    format!(
-        "Timed out waiting after {after}:\n  Last error: exists {}:\n    {}",
-        words::described(object),
-        words::ABSENT
-    )
+    format!("Timed out waiting after {after}:\n  Last error: ")
+}
+
+/// `Creating resource X: API server says: …`, for a line of the progress.
+#[must_use]
+pub fn of_write(said: &Said) -> String {
+    let text = api_error_on_a_line(said);
+    let start = format!("{} {}: ", ApiError::of(said).verbs.0, words::described(&said.object));
+    text.strip_prefix(&start).map(str::to_owned).unwrap_or(text)
 }
 
 /// The text for a command without a run.
 #[must_use]
 pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
-    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_writes: &[], absent: None })
+    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_writes: &[], absent: None, blocked: None })
 }
 
 /// Where an app of this name is: ` (hint: found app 'shop' in other namespaces: a, b, c, ...)`.
@@ -208,6 +227,9 @@ fn base_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
+/// The start of the server's message where the reason is [`words::INTERNAL_ERROR`].
+const INTERNAL: &str = "Internal error occurred: ";
+
 /// A write that the server refused, in kapp's words.
 struct ApiError {
     /// `create`, `Creating`, and so on.
@@ -243,15 +265,29 @@ impl ApiError {
             named,
         }
     }
+
+    /// What the server says of it.
+    fn words(said: &Said) -> String {
+        match said.message.rsplit_once(": ") {
+            Some((_, words)) if said.reason == ALREADY_EXISTS => words.to_owned(),
+            _ if said.reason == words::INTERNAL_ERROR && !said.message.starts_with(INTERNAL) => {
+                format!("{INTERNAL}{}", said.message)
+            }
+            _ => said.message.clone(),
+        }
+    }
 }
 
 /// `create X: Creating resource X: API server says: …`, a level of indentation for each colon.
 fn api_error(said: &Said) -> String {
     let ApiError { verbs: (doing, done), object, named, items, reason } = ApiError::of(said);
-    let start = format!("{doing} {object}:\n  {done} resource {object}:\n    API server says:\n      ");
+    let start = format!("{doing} {object}:\n  {done} resource {object}:\n    ");
     match items.is_empty() {
-        false => format!("{start}{named}{}\n\n{reason}", items.concat()),
-        true => format!("{start}{}{reason}", nested(&format!("{named}{}", said.message), 4)),
+        false => format!("{start}API server says:\n      {named}{}\n\n{reason}", items.concat()),
+        true => {
+            let says = format!("API server says: {named}{}", ApiError::words(said));
+            format!("{start}{}{reason}", nested(&says, 3))
+        }
     }
 }
 
@@ -261,7 +297,7 @@ fn api_error_on_a_line(said: &Said) -> String {
     let start = format!("{doing} {object}: {done} resource {object}: API server says: ");
     match items.is_empty() {
         false => format!("{start}{named}{}\n\n{reason}", items.concat()),
-        true => format!("{start}{named}{}{reason}", said.message),
+        true => format!("{start}{named}{}{reason}", ApiError::words(said)),
     }
 }
 
@@ -365,8 +401,16 @@ mod tests {
          (reason: Invalid)
         "#);
         let failed_writes = &[update, create];
-        let end =
-            End { code: 20, error: "", cause: None, unfinished: &[], is_diff: false, failed_writes, absent: None };
+        let end = End {
+            code: 20,
+            error: "",
+            cause: None,
+            unfinished: &[],
+            is_diff: false,
+            failed_writes,
+            absent: None,
+            blocked: None,
+        };
         assert_snapshot!(text(&end), @r#"
 
           - update deployment/d1 (apps/v1) namespace: ck: Updating resource deployment/d1 (apps/v1) namespace: ck: API server says: Deployment.apps "d1" is invalid: spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable (reason: Invalid)

@@ -11,6 +11,7 @@ use super::ui::Ui;
 use super::{changes, errors, reports, state, words};
 use crate::cluster::NOT_FOUND;
 use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, PlannedLine, Said, WaitOutcome};
+use crate::exit::ExitCode;
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::log_text::{failed_containers, tagged};
 use crate::report::output::Output;
@@ -31,7 +32,11 @@ pub struct KappRenderer {
     /// Changes that have been started since the last header.
     starting: Vec<(ObjectRef, Operation)>,
     /// Changes whose write has not been answered yet.
-    writing: usize,
+    writing: Vec<(ObjectRef, Operation)>,
+    /// Those of them that a webhook keeps from being written.
+    blocked: Vec<ObjectRef>,
+    /// The first that it kept from being written to the end, and for how many milliseconds that was tried.
+    blocked_to_the_end: Option<(Said, u64)>,
     /// Changes that are waited for.
     waiting: usize,
     /// Lines about waits, held back until everything of the batch is written.
@@ -72,7 +77,9 @@ impl KappRenderer {
             total: 0,
             done: 0,
             starting: Vec::new(),
-            writing: 0,
+            writing: Vec::new(),
+            blocked: Vec::new(),
+            blocked_to_the_end: None,
             waiting: 0,
             held: Vec::new(),
             told: None,
@@ -121,7 +128,7 @@ impl KappRenderer {
 
     /// Prints what is known of waits, once nothing is being written.
     fn tell_waits(&mut self, now: Moment) {
-        if self.writing > 0 || (self.held.is_empty() && self.waiting == 0) {
+        if !self.writing.is_empty() || (self.held.is_empty() && self.waiting == 0) {
             return;
         }
         let held = std::mem::take(&mut self.held);
@@ -141,7 +148,7 @@ impl KappRenderer {
     /// Tells once more what is still waited for, after something else was done.
     fn tell_rest(&mut self, now: Moment) {
         let state = (self.waiting, self.done);
-        if self.writing == 0 && self.starting.is_empty() && self.waiting > 0 && self.told != Some(state) {
+        if self.writing.is_empty() && self.starting.is_empty() && self.waiting > 0 && self.told != Some(state) {
             self.header(now, &format!("waiting on {} changes", self.waiting));
             self.told = Some(state);
         }
@@ -197,9 +204,25 @@ impl KappRenderer {
         self.timed(now, &format!(" ^ Retryable error: {}", words::ABSENT));
     }
 
+    /// Tells once of each object that a webhook keeps it from being written.
+    fn blocked(&mut self, request: &str, reason: &str, now: Moment) {
+        let is_asked = |(object, operation): &&(ObjectRef, Operation)| {
+            request == format!("{} {object}", operation.as_str()) && !self.blocked.contains(object)
+        };
+        let Some((object, operation)) = self.writing.iter().find(is_asked).filter(|_| words::is_of_webhook(reason))
+        else {
+            return;
+        };
+        let (object, operation) = (object.clone(), *operation);
+        let said = Said { object, operation, message: reason.to_owned(), reason: words::INTERNAL_ERROR.to_owned() };
+        self.timed(now, &format!(" ^ Retryable error: {}", errors::of_write(&said)));
+        self.blocked.push(said.object);
+    }
+
     /// Tells that everything is done, where there was something to do.
     fn complete(&mut self, exit_code: u8, now: Moment) {
-        if (self.total > 0 || self.is_partial) && exit_code == 0 && self.command != "diff" {
+        let is_done = [ExitCode::Success, ExitCode::Changes].iter().any(|code| code.code() == exit_code);
+        if (self.total > 0 || self.is_partial) && is_done && self.command != "diff" {
             self.header(now, "applying complete");
             self.header(now, "waiting complete");
             let trimmed = std::mem::take(&mut self.trimmed);
@@ -217,7 +240,7 @@ impl KappRenderer {
             let text = format!("{} {}", words::operation(operation), words::described(object));
             self.timed(now, &text);
         }
-        if self.writing == 0 && self.kept.iter().any(|(kept, _)| kept == object) {
+        if self.writing.is_empty() && self.kept.iter().any(|(kept, _)| kept == object) {
             self.print_batch(now);
         }
         let wait = match operation {
@@ -274,10 +297,10 @@ impl Renderer for KappRenderer {
                     self.tell_waits(now);
                 }
                 self.starting.push((object.clone(), *operation));
-                self.writing += 1;
+                self.writing.push((object.clone(), *operation));
             }
             Event::ChangeDone { object, operation, outcome, message, reason, elapsed } => {
-                self.writing = self.writing.saturating_sub(1);
+                self.writing.retain(|(written, _)| written != object);
                 let is_absent = *operation == Operation::Exists && reason == NOT_FOUND;
                 if *outcome == ChangeOutcome::Failed && is_absent && self.absent.is_none() {
                     self.absent = Some((object.clone(), elapsed.0));
@@ -285,6 +308,9 @@ impl Renderer for KappRenderer {
                 if *outcome == ChangeOutcome::Failed && (self.failed_writes.is_empty() || self.ui.style().all_errors) {
                     let (object, operation) = (object.clone(), *operation);
                     let said = Said { object, operation, message: message.clone(), reason: reason.clone() };
+                    if self.blocked.contains(&said.object) && self.blocked_to_the_end.is_none() {
+                        self.blocked_to_the_end = Some((said.clone(), elapsed.0));
+                    }
                     self.failed_writes.push(said);
                 }
                 if matches!(outcome, ChangeOutcome::Ok | ChangeOutcome::Requested) {
@@ -292,9 +318,12 @@ impl Renderer for KappRenderer {
                 }
             }
             Event::Completed { object, operation } => self.completed(object, *operation, now),
-            Event::Retry { request, .. } => self.missing(request, now),
+            Event::Retry { request, reason, .. } => {
+                self.missing(request, now);
+                self.blocked(request, reason, now);
+            }
             Event::WaitProgress { object, wanted, message, live, .. } => {
-                if !self.kept.is_empty() && self.writing == 0 {
+                if !self.kept.is_empty() && self.writing.is_empty() {
                     self.print_batch(now);
                 }
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
@@ -339,7 +368,7 @@ impl Renderer for KappRenderer {
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
                 let cause = cause.as_deref();
-                if let Some(EndCause::Refused { said, findings }) = cause
+                if let Some(EndCause::Refused { said, findings, .. }) = cause
                     && !said.is_empty()
                     && !is_diff
                     && findings.iter().all(|finding| finding.rule == registry::SERVER)
@@ -354,6 +383,7 @@ impl Renderer for KappRenderer {
                     is_diff,
                     failed_writes: &self.failed_writes,
                     absent: self.absent.as_ref(),
+                    blocked: self.blocked_to_the_end.as_ref(),
                 });
                 if text.is_empty()
                     && let Some(column) = self.ui.unknown_column()

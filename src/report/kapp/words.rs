@@ -9,6 +9,15 @@ use pushback_preflight::{ObjectRef, Operation};
 /// What kapp says of an object that somebody else is to create.
 pub const ABSENT: &str = "External resource doesn't exists";
 
+/// The server's reason where something it calls fails.
+pub const INTERNAL_ERROR: &str = "InternalError";
+
+/// Whether the server says that a webhook does not answer: kapp tries such a write again.
+#[must_use]
+pub fn is_of_webhook(message: &str) -> bool {
+    message.contains("failed calling webhook") || message.contains("conversion webhook for")
+}
+
 /// Text in place of a masked value, by its number.
 #[must_use]
 pub fn placeholder(number: usize) -> String {

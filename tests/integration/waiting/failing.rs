@@ -10,6 +10,7 @@ use crate::support::{Ran, Running, TestCase, cases, wait_until};
 pub(super) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: an_image_that_is_never_pulled_ends_the_rollout_once_nothing_moves,
+        Controllers: what_is_below_an_object_does_not_count_where_its_annotation_says_so,
         Controllers: a_crash_loop_ends_the_rollout_and_the_exit_code_of_the_container_is_told,
         Controllers: a_pod_that_asks_for_more_than_any_node_has_is_waited_for_to_the_end,
         Controllers: pods_that_a_quota_refuses_end_the_rollout_with_the_words_of_the_quota,
@@ -81,6 +82,17 @@ fn an_image_that_is_never_pulled_ends_the_rollout_once_nothing_moves() {
             ", but 1 failed: 1 created.\n",
         ],
     );
+}
+
+fn what_is_below_an_object_does_not_count_where_its_annotation_says_so() {
+    let app = App::new("image");
+    let mut deployment = stuck_deployment("web");
+    deployment["metadata"]["annotations"] = json!({"kapp.k14s.io/disable-associated-resources-wait": ""});
+    app.write(&[deployment]);
+    let run = start(&app, &["--wait-failure-timeout", "1s", "--wait-timeout", "6s"]);
+    set_status(&app, &app.pod(), &waiting("ImagePullBackOff", "Back-off pulling image \"registry.example/web:1\""));
+    let tail = last_lines(&run.finish().expect(22));
+    assert!(!tail.contains("ImagePullBackOff"), "{tail}");
 }
 
 fn a_crash_loop_ends_the_rollout_and_the_exit_code_of_the_container_is_told() {

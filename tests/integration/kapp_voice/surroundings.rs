@@ -1,0 +1,180 @@
+//! Under kapp's name: which cluster and which namespace a command is about, what standard input holds, what scripts see of
+//! the end, and what is told of a webhook that does not answer. The texts are those of a real kapp on the same input.
+
+use serde_json::json;
+
+use super::session::Session;
+use crate::support::apply::config_map;
+use crate::support::webhook::{Form, Verdict, Webhook};
+use crate::support::{Pushback, Ran, TestCase, TestCluster, cases};
+
+pub(super) fn tests() -> Vec<TestCase> {
+    cases![
+        ApiServer: the_namespace_is_that_of_the_flag_then_of_the_variable_then_of_the_context,
+        ApiServer: the_cluster_is_that_of_the_flag_then_of_the_variable_then_of_kubectl,
+        ApiServer: a_kubeconfig_can_be_given_as_text,
+        ApiServer: input_from_standard_input_leaves_nobody_to_ask,
+        ApiServer: exit_statuses_tell_whether_something_was_applied,
+        ApiServer: what_is_given_twice_with_different_content_is_listed,
+        ApiServer: a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over,
+    ]
+}
+
+fn kapp() -> Pushback {
+    Pushback::new().with("PUSHBACK_VOICE", "kapp")
+}
+
+/// A kubeconfig of the cluster whose context has a namespace.
+fn kubeconfig(namespace: &str) -> String {
+    let text = std::fs::read_to_string(TestCluster::shared().kubeconfig_path()).expect("a kubeconfig");
+    let mut value: serde_json::Value = serde_yaml::from_str(&text).expect("YAML");
+    value["contexts"][0]["context"]["namespace"] = json!(namespace);
+    let mut other = value["contexts"][0].clone();
+    other["name"] = json!("other");
+    other["context"]["cluster"] = json!("none");
+    value["contexts"].as_array_mut().expect("a list").push(other);
+    value.to_string()
+}
+
+/// Three namespaces, each with an app that is named after it.
+fn three_apps() -> [String; 3] {
+    ["flag", "variable", "context"].map(|name| {
+        let namespace = TestCluster::shared().namespace(name);
+        let kapp = kapp().with("KUBECONFIG", TestCluster::shared().kubeconfig_path());
+        kapp.write("app.yaml", config_map("one", "1"));
+        kapp.run(&["deploy", "-a", name, "-n", &namespace, "-f", "app.yaml", "-y"]).expect(0);
+        namespace
+    })
+}
+
+/// The names of the apps that a list tells.
+fn listed(ran: Ran) -> Vec<String> {
+    let names = ran.expect(0).stdout;
+    names.lines().filter_map(|line| Some(line.split('\t').next()?.trim().to_owned())).collect()
+}
+
+fn the_namespace_is_that_of_the_flag_then_of_the_variable_then_of_the_context() {
+    let [flag, variable, context] = three_apps();
+    let kapp = || {
+        let kapp = kapp().with("KUBECONFIG", "config");
+        kapp.write("config", kubeconfig(&context));
+        kapp
+    };
+    assert_eq!(listed(kapp().run(&["list"])), ["context"]);
+    let kapp = kapp().with("KAPP_NAMESPACE", variable.as_str());
+    assert_eq!(listed(kapp.run(&["list"])), ["variable"]);
+    assert_eq!(listed(kapp.run(&["list", "-n", &flag])), ["flag"]);
+}
+
+fn the_cluster_is_that_of_the_flag_then_of_the_variable_then_of_kubectl() {
+    let [flag, variable, context] = three_apps();
+    let with = |variables: &[(&str, &str)]| {
+        let kapp = variables.iter().fold(kapp(), |kapp, (name, value)| kapp.with(name, *value));
+        for (file, namespace) in [("flag", &flag), ("variable", &variable), ("kubectl", &context)] {
+            kapp.write(file, kubeconfig(namespace));
+        }
+        kapp
+    };
+    assert_eq!(listed(with(&[("KUBECONFIG", "kubectl")]).run(&["list"])), ["context"]);
+    let kapp = with(&[("KUBECONFIG", "kubectl"), ("KAPP_KUBECONFIG", "variable")]);
+    assert_eq!(listed(kapp.run(&["list"])), ["variable"]);
+    assert_eq!(listed(kapp.run(&["list", "--kubeconfig", "flag"])), ["flag"]);
+    // The same order for the context.
+    let kapp = with(&[("KUBECONFIG", "kubectl"), ("KAPP_KUBECONFIG_CONTEXT", "other")]);
+    let refused = kapp.run(&["list"]).expect(1);
+    assert!(refused.stderr.contains("context \"other\" names the cluster \"none\""), "{}", refused.stderr);
+    assert_eq!(listed(kapp.run(&["list", "--kubeconfig-context", "test"])), ["context"]);
+}
+
+fn a_kubeconfig_can_be_given_as_text() {
+    let namespace = TestCluster::shared().namespace("text");
+    let text = kubeconfig(&namespace);
+    let kapp = || kapp().with("KUBECONFIG", "/nonexistent");
+    kapp().run(&["list"]).expect(1);
+    let by_variable = kapp().with("KAPP_KUBECONFIG_YAML", text.as_str());
+    by_variable.write("app.yaml", config_map("one", "1"));
+    by_variable.run(&["deploy", "-a", "shop", "-f", "app.yaml", "-y"]).expect(0);
+    assert_eq!(listed(by_variable.run(&["list"])), ["shop"]);
+    assert_eq!(listed(kapp().run(&["list", "--kubeconfig-yaml", &text])), ["shop"]);
+    // As kapp-controller gives it: the address is that of the cluster in which it runs.
+    let server =
+        serde_json::from_str::<serde_json::Value>(&text).expect("JSON")["clusters"][0]["cluster"]["server"].take();
+    let address = server.as_str().and_then(|server| server.strip_prefix("https://")).expect("an address").to_owned();
+    let (host, port) = address.rsplit_once(':').expect("a port");
+    let placeholder = text.replace(&address, "${KAPP_KUBERNETES_SERVICE_HOST_PORT}");
+    let inside = kapp().with("KAPP_KUBECONFIG_YAML", placeholder.as_str());
+    let outside = inside.run(&["list"]).expect(1);
+    assert!(outside.stderr.contains("KUBERNETES_SERVICE_HOST"), "{}", outside.stderr);
+    let inside = inside.with("KUBERNETES_SERVICE_HOST", host).with("KUBERNETES_SERVICE_PORT", port);
+    assert_eq!(listed(inside.run(&["list"])), ["shop"]);
+    // It holds credentials.
+    let broken = kapp().with("KAPP_KUBECONFIG_YAML", "users: [{name: a, user: {token: [marker-7f3a]}}]");
+    for arguments in [&["list"][..], &["list", "--help"], &["list", "--debug"]] {
+        let ran = broken.run(arguments);
+        assert!(!(ran.stdout + &ran.stderr).contains("marker-7f3a"), "{arguments:?}");
+    }
+}
+
+fn input_from_standard_input_leaves_nobody_to_ask() {
+    let session = Session::on(TestCluster::shared());
+    let deploy = ["deploy", "-a", "piped", "-f", "-"];
+    let unanswered = session.answer(&deploy, &config_map("one", "1"));
+    assert_eq!((unanswered.code, unanswered.stderr.as_str()), (1, "kapp: Error: Asking for confirmation:\n  EOF\n"));
+    let told = session.answer(&[&deploy[..], &["-y"]].concat(), &config_map("one", "1"));
+    assert!(told.code == 0 && told.stdout.ends_with("\nSucceeded\n"), "{}{}", told.stdout, told.stderr);
+}
+
+fn exit_statuses_tell_whether_something_was_applied() {
+    let session = Session::on(TestCluster::shared());
+    let deploy = ["deploy", "-a", "status", "-f", "in-6.yaml", "-y", "--apply-exit-status"];
+    let changed = session.answer(&deploy, "");
+    let expected = "kapp: Error: Exiting after applying with changes (exit status 3)\n";
+    assert_eq!((changed.code, changed.stderr.as_str()), (3, expected));
+    for complete in [": ---- applying complete [", ": ---- waiting complete ["] {
+        assert!(changed.stdout.contains(complete), "{}", changed.stdout);
+    }
+    let unchanged = session.answer(&deploy, "");
+    let expected = "kapp: Error: Exiting after applying with no changes (exit status 2)\n";
+    assert_eq!((unchanged.code, unchanged.stderr.as_str()), (2, expected));
+    assert!(!unchanged.stdout.contains("Succeeded") && !unchanged.stdout.contains("complete"), "{}", unchanged.stdout);
+    let compared = session.answer(&[&deploy[..6], &["--diff-run", "--diff-exit-status"]].concat(), "");
+    let expected = "kapp: Error: Exiting after diffing with no pending changes (exit status 2)\n";
+    assert_eq!((compared.code, compared.stderr.as_str()), (2, expected));
+    let deleted = session.answer(&["delete", "-a", "status", "-y", "--apply-exit-status"], "");
+    assert!(deleted.code == 3 && deleted.stdout.contains(": ---- waiting complete ["), "{}", deleted.stdout);
+}
+
+fn what_is_given_twice_with_different_content_is_listed() {
+    let session = Session::on(TestCluster::shared());
+    session.write("one.yaml", &(config_map("one", "1") + &config_map("two", "1")));
+    session.write("more.yaml", &(config_map("one", "2") + &config_map("two", "1")));
+    let ran = session.answer(&["deploy", "-a", "a", "-f", "one.yaml", "-f", "more.yaml", "-y"], "");
+    // Objects get their namespaces after that.
+    let expected = "kapp: Error: Uniqueness errors:\n\
+                    - Found resource 'configmap/one (v1) cluster' multiple times with different content\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, expected));
+}
+
+fn a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over() {
+    let cluster = TestCluster::shared();
+    let session = Session::on(cluster);
+    let blocked = cluster.namespace("blocked");
+    let mut webhook = Webhook::start(&[], |_| Verdict::Allow);
+    let registered = webhook.register(cluster, Form::Validating, &blocked, json!({}));
+    webhook.stop();
+    // The record is where no webhook is asked.
+    let deploy =
+        ["deploy", "-a", "shop", "-n", &blocked, "--app-namespace", session.namespace(), "-f", "in-6.yaml", "-y"];
+    let ran = session.answer(&[&deploy[..], &["--apply-timeout", "3s"]].concat(), "");
+    let object = format!("configmap/cfg (v1) namespace: {blocked}");
+    let start = format!(
+        "kapp: Error: Timed out waiting after 3s:\n  Last error: create {object}:\n    Creating resource {object}:\n      \
+         API server says:\n        Internal error occurred: failed calling webhook \"{blocked}.webhook.example\": failed \
+         to call webhook:\n          Post \"https://127.0.0.1:"
+    );
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(ran.stderr.starts_with(&start) && ran.stderr.ends_with(" (reason: InternalError)\n"), "{}", ran.stderr);
+    let told = format!(":  ^ Retryable error: Creating resource {object}: API server says: Internal error occurred: ");
+    assert_eq!(ran.stdout.matches(&told).count(), 1, "{}", ran.stdout);
+    drop(registered);
+}
