@@ -9,6 +9,7 @@ pub mod inventory;
 pub mod lease;
 pub mod listing;
 pub mod lock;
+mod memory;
 pub mod moving;
 pub mod record;
 pub mod rename;

@@ -1,6 +1,7 @@
 //! The command line: parses the arguments and runs the command.
 
 pub mod app_group;
+mod app_name;
 pub mod apply;
 pub mod arguments;
 pub mod check;

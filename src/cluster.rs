@@ -7,6 +7,7 @@ mod debug;
 pub mod directory;
 pub mod estimate;
 mod json_patch;
+pub(crate) use json_patch::merge;
 pub mod kinds;
 pub mod kube;
 mod label_query;

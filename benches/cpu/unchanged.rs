@@ -83,7 +83,15 @@ impl Unchanged {
 }
 
 fn stamp(config: &Config) -> Stamp<'_> {
-    Stamp { config, label_value: Some(LABEL), default_label_scoping: true, nonce: "", now: "", original: None }
+    Stamp {
+        config,
+        label_value: Some(LABEL),
+        label_key: "kapp.k14s.io/app",
+        default_label_scoping: true,
+        nonce: "",
+        now: "",
+        original: None,
+    }
 }
 
 fn kinds() -> Kinds {

@@ -23,6 +23,12 @@ pub enum AppError {
         /// Name of the ConfigMap.
         name: String,
     },
+    /// Objects in a folder have no labels of apps.
+    #[error("app {app} is defined by a label, which objects in a folder do not have")]
+    NoLabels {
+        /// Name of the app.
+        app: String,
+    },
     /// Two records have the app's name: kapp accepts either name for the record.
     #[error("app {app} has two records in namespace {namespace}: ConfigMaps {app} and {app}{QUALIFIED_SUFFIX}")]
     TwoRecords {

@@ -19,6 +19,23 @@ pub struct AppName {
     pub namespace: String,
 }
 
+/// Start of the name of an app that is no record's but all objects with a label, as kapp has it: `label:KEY=VALUE`.
+pub const BY_LABEL: &str = "label:";
+
+impl AppName {
+    /// Key and value of the label that defines the app, if one does.
+    #[must_use]
+    pub fn defining_label(&self) -> Option<(&str, &str)> {
+        self.name.strip_prefix(BY_LABEL)?.split_once('=')
+    }
+
+    /// Key of the label that the app's objects have.
+    #[must_use]
+    pub fn label_key(&self) -> &str {
+        self.defining_label().map_or(APP_LABEL, |(key, _)| key)
+    }
+}
+
 /// Label of every object of an app.
 pub const APP_LABEL: &str = "kapp.k14s.io/app";
 /// Label that links a child to an object of the app.

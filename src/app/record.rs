@@ -159,6 +159,15 @@ impl Observed {
 /// # Errors
 /// The record cannot be read, or is not one.
 pub async fn observe(cluster: &dyn Cluster, app: &AppName) -> Result<Observed, AppError> {
+    if let Some((key, value)) = app.defining_label() {
+        if !cluster.capabilities().server {
+            return Err(AppError::NoLabels { app: app.name.clone() });
+        }
+        let record = Record::of_label(app, key, value)?;
+        let void = Some("an app that is defined by a label has no inventory".to_owned());
+        let inventory = Inventory::default();
+        return Ok(Observed { app: app.clone(), record: Some(record), inventory, inventory_void: void });
+    }
     let plain = app.name.strip_suffix(QUALIFIED_SUFFIX).unwrap_or(&app.name);
     let app = AppName { name: plain.to_owned(), namespace: app.namespace.clone() };
     // Urgent: a lock that is renewed after a thousand queued writes is renewed too late.
@@ -293,6 +302,13 @@ impl Record {
             inline_inventory: data(INVENTORY_KEY).map(str::to_owned),
             address,
         })
+    }
+
+    /// What stands for the record of an app that has none, and is never stored. It tells of no kind, which means any.
+    fn of_label(app: &AppName, key: &str, value: &str) -> Result<Self, AppError> {
+        let address = Address::new(config_map_kind(), &app.namespace, &app.name);
+        let spec = json!({"labelKey": key, "labelValue": value});
+        Self::parse(address, &json!({"metadata": {"labels": {RECORD_LABEL: ""}}, "data": {SPEC_KEY: json_text(&spec)}}))
     }
 
     pub(super) fn require_known_layout(&self) -> Result<(), AppError> {

@@ -13,6 +13,7 @@ use super::history;
 use super::inventory::Inventory;
 use super::lease::{Lease, LockLost, Renew, Renewed};
 use super::lock::LockEntry;
+use super::memory::Memory;
 use super::record::{
     AppError, AppName, Observed, OwnPart, Phase, Record, RecordWrite, config_map_kind, delete_shards, find_shards,
     observe, reread, spec_for, write_lock, write_shards,
@@ -81,6 +82,8 @@ impl Session {
         opening.observed.require_unmoved()?;
         let app = opening.observed.app.clone();
         let before = opening.observed.record.as_ref();
+        // Without a record nothing is stored, and no other run is kept out.
+        let cluster = if app.defining_label().is_some() { Memory::of_run() } else { cluster };
         // A directory is locked by a file; a lock in the record would show up as a difference in the tree.
         let lock = local_lock.is_none().then(|| LockEntry::new(environment, opening.run, opening.lease));
         let run = if local_lock.is_none() { opening.run } else { "" };

@@ -26,7 +26,6 @@ pub use self::progress::Progress;
 use self::progress::{Explanation, PendingUpdates, Waiting, Writing};
 use self::view::View;
 use super::write::{Done, Failure, Writer};
-use crate::app::identity::APP_LABEL;
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{Cluster, FIELD_MANAGER};
@@ -191,7 +190,7 @@ impl<'a> Engine<'a> {
         second_look: Option<Arc<SecondLook>>,
         events: Events,
     ) -> Self {
-        let selector = format!("{APP_LABEL}={}", plan.label_value);
+        let selector = format!("{}={}", plan.observed.app.label_key(), plan.label_value);
         let node = |planned: &Planned| ObjectState { progress: Progress::Pending, object: planned.change.live.clone() };
         let by_key =
             plan.objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
@@ -212,6 +211,7 @@ impl<'a> Engine<'a> {
                 writer: Arc::new(Writer {
                     cluster,
                     session,
+                    label_key: plan.observed.app.label_key().to_owned(),
                     second_look,
                     events,
                     masker: Masker::new(&config.diff_mask_rules),

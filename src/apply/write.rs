@@ -24,7 +24,7 @@ pub(super) use failure::Failure;
 use intent::Compare;
 use patience::{Patience, lags_behind, patience};
 
-use crate::app::identity::{APP_LABEL, ORPHANED_LABEL, has_own_identity};
+use crate::app::identity::{ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{
@@ -72,6 +72,8 @@ pub(super) struct Writer {
     pub(super) cluster: Arc<dyn Cluster>,
     /// The lock's session; `None` if nothing is to be written.
     pub(super) session: Option<Arc<Session>>,
+    /// Key of the label that the app's objects have.
+    pub(super) label_key: String,
     /// What judges a change again; `None` if the plan was not judged.
     pub(super) second_look: Option<Arc<SecondLook>>,
     pub(super) events: Events,
@@ -128,7 +130,7 @@ impl Writer {
         let object = &planned.change.object;
         let mut kind = Arc::clone(&planned.kind);
         let mut delay = Duration::from_millis(250);
-        let mut tried = None;
+        let mut tried: Option<ClusterError> = None;
         for attempt in 1.. {
             let address = Address::new(Arc::clone(&kind), &object.namespace, &object.name);
             let deadline = started + self.timeout;
@@ -138,11 +140,12 @@ impl Writer {
                 Ok(Err(failure)) => failure,
                 Err(_) => {
                     let message = format!("the server did not take it within {} s", self.timeout.as_secs());
-                    return Err(Failure::Stuck(message));
+                    // What was in the way before is in the way still.
+                    return Err(tried.map_or(Failure::Stuck(message), Failure::Cluster));
                 }
             };
             if is_unsent(&failure) {
-                return Err(tried.map_or(Failure::NotSent, Failure::Stopped));
+                return Err(tried.map_or(Failure::NotSent, |error| Failure::Stopped(error.message)));
             }
             let Failure::Cluster(error) = &failure else { return Err(failure) };
             let patience = match lags_behind(error, planned) {
@@ -173,7 +176,7 @@ impl Writer {
             if self.pause(delay).await.is_break() {
                 return Err(Failure::Stopped(failure.message()));
             }
-            tried = Some(error.message.clone());
+            tried = Some(error.clone());
             delay = (delay * 2).min(Duration::from_secs(5));
             if error.kind == ErrorKind::UnknownKind
                 && let Ok(kinds) = self.cluster.rediscover(&object.group).await
@@ -270,11 +273,11 @@ impl Writer {
                     return Err(Failure::Cluster(error));
                 };
                 // It may be ours: an earlier attempt succeeded and its response was lost.
-                let is_ours = seen.label(APP_LABEL) == body.label(APP_LABEL) && has_own_identity(&seen);
+                let is_ours = seen.label(&self.label_key) == body.label(&self.label_key) && has_own_identity(&seen);
                 // Of a definition preflight has to see what changes.
                 let may_be_taken =
                     planned.strategies.create != CreateStrategy::Create && !planned.change.object.is_definition();
-                let is_taken = may_be_taken && seen.label(APP_LABEL).is_none();
+                let is_taken = may_be_taken && seen.label(&self.label_key).is_none();
                 if seen.is_terminating() || !(is_ours || is_taken) {
                     return Err(Failure::Taken(format!("{} {:?}", resource(&address.kind), address.name)));
                 }
@@ -395,7 +398,7 @@ impl Writer {
         let seen = self.cluster.get(address).await.map_err(Failure::Cluster)?;
         // Another uid: ours is gone, and the name is taken by a new object.
         let Some(seen) = seen.filter(|seen| seen.uid() == live.uid()) else { return Ok(None) };
-        if seen.label(APP_LABEL) != live.label(APP_LABEL) {
+        if seen.label(&self.label_key) != live.label(&self.label_key) {
             return Err(Failure::Changed("it no longer belongs to this app".to_owned()));
         }
         if annotations::read_live(&seen).orphan != annotations::read_live(live).orphan {
@@ -414,7 +417,7 @@ impl Writer {
         for attempt in 0..=CONFLICTS {
             let patch = Patch::Merge(json!({"metadata": {
                 "uid": live.uid(), "resourceVersion": resource_version,
-                "labels": {APP_LABEL: null, ORPHANED_LABEL: ""},
+                "labels": {&self.label_key: null, ORPHANED_LABEL: ""},
             }}));
             self.allowed()?;
             match self.cluster.patch(address, &patch, false).await {

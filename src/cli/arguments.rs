@@ -11,6 +11,7 @@ use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::app_name::app_or_label;
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::cluster::ConnectOptions;
@@ -151,8 +152,8 @@ pub enum OutputFormat {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "App")]
 pub struct AppArgs {
-    /// App name
-    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
+    /// App name, or label:KEY=VALUE for everything with a label
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label)]
     pub app: String,
     #[command(flatten)]
     pub namespace: NamespaceArgs,
@@ -164,7 +165,7 @@ pub struct AppArgs {
 pub struct OptionalAppArgs {
     /// App name; with --cluster dir:, file: or git: it can be left out, and then the input is compared with what is
     /// there, and nothing is pruned [default there: check]
-    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label)]
     pub app: Option<String>,
     #[command(flatten)]
     pub namespace: NamespaceArgs,
@@ -522,20 +523,6 @@ fn color(text: &str) -> Result<ColorChoice, String> {
     }
 }
 
-/// Checks an app name, which is also the name of its record, a ConfigMap.
-pub(crate) fn app_name(text: &str) -> Result<String, String> {
-    if text.starts_with("label:") {
-        return Err("apps that are defined by a label selector are not supported yet".to_owned());
-    }
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    let edges = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    if text.len() <= 240 && text.chars().all(plain) && edges(text.chars().next()) && edges(text.chars().last()) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected lower-case letters, digits, - and ., at most 240, with a letter or digit at both ends".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -578,13 +565,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         crate::cli::command().debug_assert();
-    }
-
-    #[test]
-    fn an_app_name_must_be_the_name_of_a_config_map() {
-        assert!(app_name("shop.apps").is_ok());
-        for wrong in ["", "Shop", "-shop", "a b", "label:x=y"] {
-            assert!(app_name(wrong).is_err(), "{wrong} is no app name");
-        }
     }
 }

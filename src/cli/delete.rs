@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::arguments::{AppArgs, GlobalArgs, PreflightArgs, app_name};
+use super::app_name::app_name;
+use super::arguments::{AppArgs, GlobalArgs, PreflightArgs};
 use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::arguments::app_name;
+use super::app_name::app_name;
 use crate::run::options::RecordOptions;
 
 /// About the app's record.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::arguments::{AppArgs, GlobalArgs, app_name, duration};
+use super::app_name::app_name;
+use super::arguments::{AppArgs, GlobalArgs, duration};
 use super::screen::{self, ProgressNotes};
+use crate::app::identity::BY_LABEL;
 use crate::app::lease::{DEFAULT_LEASE, LockOptions};
 use crate::event::EndCause;
 use crate::exit::ExitCode;
@@ -46,6 +48,9 @@ impl RenameArgs {
         if new_name.is_none() && new_namespace.is_none() {
             let error = CommandError::usage_with_hint("no new name is given", "give --new-name or --new-namespace");
             return Err(error.because(EndCause::NoNewName));
+        }
+        if app.app.starts_with(BY_LABEL) {
+            return Err(CommandError::usage("an app that is defined by a label has no record, and nothing to rename"));
         }
         let patience = LockOptions::new(DEFAULT_LEASE, lock_wait).patience;
         let rename = Rename { cluster: global.cluster()?, app: app.resolve(), new_name, new_namespace, patience };

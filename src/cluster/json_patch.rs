@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::cluster::{ClusterError, ErrorKind};
 
 /// Applies a merge patch: null removes, maps are merged, everything else replaces.
-pub(in crate::cluster) fn merge(target: &mut Value, patch: &Value) {
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;

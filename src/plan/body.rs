@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::desired::Desired;
 use super::{original, renewal, takeover};
-use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
+use crate::app::identity::{ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 use crate::managed_fields as fields;
@@ -29,6 +29,8 @@ pub struct Stamp<'a> {
     pub config: &'a Config,
     /// The app's label value; `None` if objects are not labelled (a directory).
     pub label_value: Option<&'a str>,
+    /// The key of that label.
+    pub label_key: &'a str,
     /// Whether the built-in label scoping rules apply.
     pub default_label_scoping: bool,
     /// Value of the `nonce` annotation.
@@ -97,7 +99,7 @@ fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>,
     let config = stamp.config;
     let mut labels: Vec<(String, String)> = config.additional_labels.clone();
     if let Some(label_value) = stamp.label_value {
-        labels.push((APP_LABEL.to_owned(), label_value.to_owned()));
+        labels.push((stamp.label_key.to_owned(), label_value.to_owned()));
         // All versions of an object share it: kapp finds their Pods by it.
         let mut key = desired.object.key();
         key.name = desired.unversioned.clone().unwrap_or(key.name);
@@ -120,7 +122,7 @@ fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>,
         .collect();
     for rule in rules {
         let frozen = live.filter(|_| is_immutable_template(&desired.object, &rule.path));
-        if frozen.is_some_and(|live| !any_map_has(live, &rule.path, APP_LABEL)) {
+        if frozen.is_some_and(|live| !any_map_has(live, &rule.path, stamp.label_key)) {
             continue;
         }
         maps_at(value, &rule.path, true, &mut |map| {
@@ -134,10 +136,10 @@ fn stamp_labels(value: &mut Arc<Value>, desired: &Desired, live: Option<&Value>,
         let off = rule.is_default && (!stamp.default_label_scoping || desired.strategies.no_label_scoping);
         // An existing object keeps its kind of selector: a workload's is immutable, and a Service would lack endpoints
         // until every Pod has been replaced.
-        let scoped = live.is_none_or(|live| any_map_has(live, &rule.path, APP_LABEL));
+        let scoped = live.is_none_or(|live| any_map_has(live, &rule.path, stamp.label_key));
         if !off && scoped && matcher::matches_any(&rule.matchers, &desired.value) {
             maps_at(value, &rule.path, false, &mut |map| {
-                map.insert(APP_LABEL.to_owned(), label_value.into());
+                map.insert(stamp.label_key.to_owned(), label_value.into());
             });
         }
     }

@@ -23,7 +23,7 @@ use super::{
     Plan, PlanError, PlanWarning, Planned, Retained, drift, missing, misspelt, operators, ordering, original, quota,
     refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
-use crate::app::identity::{APP_LABEL, RECORD_LABEL, has_copy};
+use crate::app::identity::{RECORD_LABEL, has_copy};
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
 use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
@@ -94,6 +94,7 @@ pub struct Request<'a> {
 pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
     let Request { cluster, kinds, config, mut observed, label_value, options } = request;
     let is_server = cluster.capabilities().server;
+    let app = observed.app.clone();
     protect_record(&observed, &desired)?;
     let missing_definitions =
         if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
@@ -103,6 +104,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let stamp = Stamp {
         config,
         label_value: is_server.then_some(label_value.as_str()),
+        label_key: app.label_key(),
         default_label_scoping: options.default_label_scoping,
         nonce: &options.nonce,
         now: &options.now,
@@ -211,7 +213,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         }
         let asked_again = is_server && is_asked_again(&wanted, &compared);
         let original = stamp.original.filter(|_| compared.body.as_deref().is_some_and(has_copy)).cloned();
-        objects.push(Planned { kind_changes, asked_again, original, ..planned(wanted, compared) });
+        objects.push(Planned { kind_changes, asked_again, original, ..planned(wanted, compared, app.label_key()) });
     }
     objects.extend(prunes);
     webhook_first::assign(&mut objects);
@@ -297,6 +299,9 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
 
 /// Refuses to prune the record's namespace, which would delete record and lock too; only deleting the app may.
 fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
+    if observed.app.defining_label().is_some() {
+        return Ok(());
+    }
     let home = &observed.app.namespace;
     let is_home = |planned: &&Planned| {
         let object = &planned.change.object;
@@ -367,14 +372,14 @@ fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
     writes && may_lose && !compared.no_dry_run
 }
 
-fn planned(wanted: Desired, compared: Compared) -> Planned {
+fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
     let mut object = wanted.object;
     object.version.clone_from(&wanted.kind.version);
     // An object that is only checked, or left to others, is not waited for; without the label no watch would see
     // it either.
     let left_alone = match compared.operation {
         Operation::Exists => true,
-        Operation::Noop => compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL).is_none()),
+        Operation::Noop => compared.live.as_deref().is_some_and(|live| live.label(label_key).is_none()),
         Operation::Create | Operation::Update | Operation::Replace | Operation::Delete => false,
     };
     Planned {
@@ -481,10 +486,11 @@ async fn check_ownership(
         return Ok(());
     }
     let apps = app_names(cluster, &observed.app.namespace).await;
+    let label_key = observed.app.label_key();
     let owned = foreign.iter().filter(|(_, label)| !label.is_empty()).map(|(wanted, label)| Owned {
         object: wanted.object.clone(),
         app: apps.get(*label).map(|name| (name.clone(), observed.app.namespace.clone())),
-        label: format!("{APP_LABEL}={label}"),
+        label: format!("{label_key}={label}"),
     });
     let owned = owned.collect();
     let errors: Vec<InputError> = foreign
@@ -498,11 +504,11 @@ async fn check_ownership(
                 ),
                 _ if label.is_empty() => format!("{} is the record of an app", wanted.object),
                 Some(name) => format!(
-                    "{} is already associated with a different app '{name}' namespace: {} (label '{APP_LABEL}={label}')",
+                    "{} is already associated with a different app '{name}' namespace: {} (label '{label_key}={label}')",
                     wanted.object, observed.app.namespace
                 ),
                 None => format!(
-                    "{} is already associated with a different label '{APP_LABEL}={label}'",
+                    "{} is already associated with a different label '{label_key}={label}'",
                     wanted.object
                 ),
             };

@@ -23,7 +23,7 @@ use super::guard::refusal_as_new;
 use super::live::Live;
 use super::original;
 use super::takeover;
-use crate::app::identity::{APP_LABEL, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
+use crate::app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
 use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, estimate, guarded};
 use crate::managed_fields as fields;
 use crate::storage::operators;
@@ -191,7 +191,7 @@ async fn with_state(
     let mut compared = Compared::new(Operation::Noop);
     compared.notes = notes;
     compared.live = Some(Arc::clone(&live));
-    if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(APP_LABEL))
+    if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(context.stamp.label_key))
         && other != label_value
         && !context.ownership_override.allows(other)
     {
@@ -301,7 +301,7 @@ async fn with_state(
 /// Whether the app already owns the object: by its label, or in a directory by the record.
 fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
     match context.stamp.label_value {
-        Some(_) => live.label(APP_LABEL).is_some(),
+        Some(_) => live.label(context.stamp.label_key).is_some(),
         None => context.inventory.get(&desired.object.key()).is_some(),
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::desired::Desired;
 use crate::app::claims::{self, Claims};
-use crate::app::identity::{APP_LABEL, has_own_identity};
+use crate::app::identity::has_own_identity;
 use crate::app::record::{Observed, Record};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, core_kinds, list_all};
 
@@ -77,7 +77,7 @@ pub async fn read(
     let complete = observed.inventory_void.is_none() && used.is_some();
     let is_narrow = scope == Scope::KnownNamespaces;
     let one_by_one = is_narrow || (complete && namespaces.len() <= NAMESPACES_ONE_BY_ONE);
-    let selector = format!("{APP_LABEL}={}", record.label_value());
+    let selector = format!("{}={}", observed.app.label_key(), record.label_value());
     let mut wanted_versions: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for wanted in desired.iter().filter(|wanted| !wanted.kind_from_set) {
         let object = &wanted.object;
@@ -235,7 +235,7 @@ pub async fn add_owned_for_deletion(
     if let (false, Some(record), Some(kind)) =
         (namespaces.is_empty(), &observed.record, kinds.preferred("", "PersistentVolumeClaim"))
     {
-        let selector = format!("{APP_LABEL}={}", record.label_value());
+        let selector = format!("{}={}", observed.app.label_key(), record.label_value());
         match list_kind(cluster, kind, &selector, &namespaces, true).await {
             Ok(claims) => marked.extend(claims.into_iter().filter(|claim| is_marked(claim))),
             Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => return Err(error),
@@ -279,7 +279,7 @@ async fn read_by_inventory(cluster: &dyn Cluster, kinds: &Kinds, observed: &Obse
 /// Kinds that may not be listed are left out.
 pub async fn children(cluster: &dyn Cluster, observed: &Observed, live: &Live) -> Vec<Arc<Value>> {
     let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
-    let selector = format!("{APP_LABEL}={}", record.label_value());
+    let selector = format!("{}={}", observed.app.label_key(), record.label_value());
     let namespaces: BTreeSet<&str> =
         live.objects.keys().map(|key| key.namespace.as_str()).filter(|namespace| !namespace.is_empty()).collect();
     let known: BTreeSet<&str> = live.derived.iter().map(|object| object.uid()).collect();
@@ -310,7 +310,7 @@ pub async fn labelled<'o>(
     scope: Scope,
 ) -> Vec<Arc<Value>> {
     let Some(record) = observed.record.as_ref().filter(|_| cluster.capabilities().server) else { return Vec::new() };
-    let selector = format!("{APP_LABEL}={}", record.label_value());
+    let selector = format!("{}={}", observed.app.label_key(), record.label_value());
     let is_passing = |kind: &Kind| matches!(kind.kind.as_str(), "Event" | "ComponentStatus");
     let namespaces = known_namespaces(observed);
     let places = |kind: &Kind| match scope {

@@ -24,7 +24,9 @@ pub(super) async fn check(
     pairs: &[(Desired, Compared)],
     ownership_override: &OwnershipOverride,
 ) -> Result<Option<ClusterError>, PlanError> {
-    let Some(record) = observed.record.as_ref() else { return Ok(None) };
+    let Some(record) = observed.record.as_ref().filter(|_| observed.app.label_key() == APP_LABEL) else {
+        return Ok(None);
+    };
     let is_of_label = |compared: &Compared| {
         let writes = matches!(compared.operation, Operation::Update | Operation::Replace);
         writes && compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL) == Some(record.label_value()))

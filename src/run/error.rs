@@ -175,6 +175,7 @@ impl From<AppError> for CommandError {
             }
             AppError::Missing { app, namespace } => Self::one(ExitCode::Usage, message, Vec::new())
                 .because(EndCause::NoApp { app, namespace, elsewhere: Vec::new() }),
+            AppError::NoLabels { .. } => Self::usage_with_hint(message, "name an API server: --cluster kube"),
             AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => {
                 Self::one(ExitCode::Usage, message, Vec::new())
             }

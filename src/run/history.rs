@@ -54,7 +54,10 @@ impl History {
         let Some(record) = observed.record else {
             return Err(unknown_app::error(&*cluster, &app).await);
         };
-        let mut entries = history::entries(&*cluster, &app, record.label_value()).await?;
+        let mut entries = match app.defining_label() {
+            Some(_) => Vec::new(),
+            None => history::entries(&*cluster, &app, record.label_value()).await?,
+        };
         entries.retain(|entry| self.is_wanted(&Entry::of(entry)));
         Ok(AppHistory { target, app, record, cluster, entries })
     }

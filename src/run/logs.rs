@@ -10,7 +10,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
-use crate::app::identity::APP_LABEL;
 use crate::app::record::observe;
 use crate::apply::pod_logs::{self, Tell, Wanted};
 use crate::cluster::core_kinds;
@@ -58,7 +57,7 @@ impl Logs {
             let label = observed.record.as_ref().map(|record| record.label_value().to_owned()).unwrap_or_default();
             let namespaces =
                 live.objects.keys().map(|key| key.namespace.clone()).filter(|name| !name.is_empty()).collect();
-            let selector = format!("{APP_LABEL}={label}");
+            let selector = format!("{}={label}", observed.app.label_key());
             pod_logs::follow(&cluster, &selector, &namespaces, &self.wanted, &mut masked).await?;
             return Ok(true);
         }

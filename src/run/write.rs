@@ -173,7 +173,8 @@ impl Writing<'_> {
         let keep = self.write.history;
         let trim = async {
             // The new entry is never among those removed.
-            if (history.is_some() || keep == 0) && plan.observed.record.is_some() {
+            let is_recorded = plan.observed.record.is_some() && app.defining_label().is_none();
+            if (history.is_some() || keep == 0) && is_recorded {
                 let deleted = history::trim(cluster, app, &plan.label_value, keep).await;
                 self.run.events.send(Event::HistoryTrimmed { deleted });
             }
@@ -213,7 +214,8 @@ impl Writing<'_> {
     }
 
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {
-        if !plan.has_changes() || self.write.history == 0 || self.phase == Phase::Deleting {
+        let is_recorded = self.write.history > 0 && plan.observed.app.defining_label().is_none();
+        if !plan.has_changes() || !is_recorded || self.phase == Phase::Deleting {
             return None;
         }
         let cluster = &*self.setup.cluster;

@@ -39,7 +39,9 @@ mod kapp_behaviour;
 mod kapp_surface;
 mod kapp_tools;
 mod kapp_voice;
+mod kept_fields;
 mod kill_points;
+mod label_apps;
 mod lenient;
 mod live_objects;
 mod locking;
@@ -133,7 +135,9 @@ fn all_tests() -> Vec<TestCase> {
         kapp_tools::tests(),
         kapp_voice::tests(),
         lenient::tests(),
+        kept_fields::tests(),
         kill_points::tests(),
+        label_apps::tests(),
         live_objects::tests(),
         locking::tests(),
         logs::tests(),

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::progress::{Coverage, Explanation, FailedWait, PendingUpdates, Stage, Waiting};
 use super::view::ReadResponse;
 use super::{Cause, Engine, Progress};
-use crate::app::identity::APP_LABEL;
 use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older};
 use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
@@ -140,7 +139,7 @@ impl<'a> Engine<'a> {
         let planned = &self.plan.objects[node];
         let namespace = &planned.change.object.namespace;
         self.by_uid.insert(object.uid().to_owned(), node);
-        let labelled = object.label(APP_LABEL) == Some(self.plan.label_value.as_str());
+        let labelled = object.label(self.plan.observed.app.label_key()) == Some(self.plan.label_value.as_str());
         if labelled && planned.kind.offers("list") {
             self.view.watches.ensure(&planned.kind, namespace);
         } else if let Some(waiting) = self.nodes[node].waiting_mut() {

@@ -8,7 +8,6 @@ use pushback_preflight::source::display_path;
 use serde_json::Value;
 
 use super::{Failure, Writer};
-use crate::app::identity::APP_LABEL;
 use crate::cluster::{Address, ApplyOptions, ErrorKind, guarded};
 use crate::plan::takeover::{self, Takeover};
 use crate::plan::{FieldChange, Planned, diff};
@@ -32,7 +31,7 @@ impl Writer {
         if planned.change.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
             return Err(Failure::Changed("it was deleted and created again in the meantime".to_owned()));
         }
-        if seen.label(APP_LABEL) != planned.change.live.as_deref().and_then(|live| live.label(APP_LABEL)) {
+        if seen.label(&self.label_key) != planned.change.live.as_deref().and_then(|live| live.label(&self.label_key)) {
             return Err(Failure::Changed("it now belongs to another app".to_owned()));
         }
         Ok(seen)

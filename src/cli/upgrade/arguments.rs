@@ -6,7 +6,8 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use clap::{Args, ValueEnum};
 use pushback_preflight::operator::{Severity, compare, definitions, matching};
 
-use crate::cli::arguments::{GlobalArgs, Output, app_name};
+use crate::cli::app_name::app_name;
+use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::screen::data_columns;
 use crate::report::check::file::is_standard_output;
 use crate::report::release::formats::{self, Format};

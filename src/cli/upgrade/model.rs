@@ -5,7 +5,8 @@ use clap::{ArgGroup, Args, Subcommand};
 
 use super::arguments::output_path;
 use super::ended::RenderedReport;
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output, app_name};
+use crate::cli::app_name::app_name;
+use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output};
 use crate::cli::screen::ProgressNotes;
 use crate::report::release::formats::yaml;
 use crate::run::error::CommandError;

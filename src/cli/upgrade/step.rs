@@ -7,7 +7,8 @@ use pushback_preflight::Waiver;
 
 use crate::app::record::AppName;
 use crate::apply::engine;
-use crate::cli::arguments::{GlobalArgs, PolicyFrom, app_name, duration, waiver};
+use crate::cli::app_name::app_name;
+use crate::cli::arguments::{GlobalArgs, PolicyFrom, duration, waiver};
 use crate::manifest::LoadOptions;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;

@@ -12,9 +12,6 @@ pub(super) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: a_certificate_authority_that_was_injected_stays,
         Controllers: the_rules_of_an_aggregated_role_stay_the_controllers,
-        Controllers: what_the_server_and_its_controllers_fill_in_is_no_change,
-        ApiServer: what_secretgen_controller_puts_into_a_secret_stays,
-        ApiServer: secrets_that_are_generated_for_an_account_stay,
         Controllers: replicas_that_a_controller_has_scaled_stay_and_those_that_a_person_set_do_not,
     ]
 }
@@ -100,106 +97,6 @@ fn the_rules_of_an_aggregated_role_stay_the_controllers() {
     });
     assert_unchanged(&app, &input);
     assert_eq!(rules(), json!([rule]));
-    sound(app.delete(&[]), 0);
-}
-
-fn what_the_server_and_its_controllers_fill_in_is_no_change() {
-    let app = app("filled-in");
-    let api = TestCluster::shared().api();
-    let team = format!("{}-team", app.namespace);
-    let balanced = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "selector": {"app": "web"},
-        "ports": [{"port": 80}]});
-    let container = json!({"name": "main", "image": "registry.example/web:1"});
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "plain"},
-            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}}),
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "balanced"}, "spec": balanced}),
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [container]}}),
-        json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}}),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "account"}}),
-    ];
-    let input: String = objects.iter().map(|object| format!("---\n{object}\n")).collect();
-    sound(app.apply(&input, &["--wait=false"]), 0);
-    let path = |plural: &str, name: &str| format!("/api/v1/namespaces/{}/{plural}/{name}", app.namespace);
-    crate::support::wait_until("the Pod has a node", std::time::Duration::from_secs(60), || {
-        api.get(&path("pods", "pod")).ok()["spec"]["nodeName"].is_string().then_some(())
-    });
-    assert!(api.get(&path("services", "balanced")).ok()["spec"]["healthCheckNodePort"].is_u64(), "not what is tested");
-    let annotate = |keys: &[&str]| json!({"metadata": {"annotations": keys.iter().map(|key| ((*key).to_owned(), "theirs".into())).collect::<serde_json::Map<_, Value>>()}});
-    let bound = ["pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"];
-    let claim = path("persistentvolumeclaims", "claim");
-    patch_as("kube-controller-manager", &claim, &annotate(&bound));
-    patch_as("kube-controller-manager", &claim, &json!({"spec": {"volumeName": "pv-1"}}));
-    let of_openshift = ["openshift.io/sa.scc.mcs", "openshift.io/sa.scc.uid-range"];
-    patch_as("cluster-policy-controller", &format!("/api/v1/namespaces/{team}"), &annotate(&of_openshift));
-    let secrets =
-        json!({"secrets": [{"name": "account-token-x1"}], "imagePullSecrets": [{"name": "account-dockercfg-x1"}]});
-    patch_as("openshift-controller-manager", &path("serviceaccounts", "account"), &secrets);
-
-    let versions = || -> Vec<Value> {
-        let watched = [path("services", "plain"), path("services", "balanced"), path("serviceaccounts", "account")];
-        watched.iter().map(|path| api.get(path).ok()["metadata"]["resourceVersion"].take()).collect()
-    };
-    let before = versions();
-    for arguments in [&["--wait=false"][..], &["--wait=false", "--recheck"]] {
-        let end = sound(app.apply(&input, arguments), 0).end();
-        assert_eq!((&end["outcome"], &end["done"]["update"]), (&json!("unchanged"), &json!(0)), "{arguments:?}: {end}");
-    }
-    assert_eq!(versions(), before);
-    let account = api.get(&path("serviceaccounts", "account")).ok();
-    assert_eq!(account["imagePullSecrets"], secrets["imagePullSecrets"]);
-    sound(app.delete(&["--wait=false"]), 0);
-}
-
-fn what_secretgen_controller_puts_into_a_secret_stays() {
-    let app = app("secretgen");
-    let secret = |annotations: &[&str]| {
-        let annotations: serde_json::Map<_, Value> =
-            annotations.iter().map(|key| ((*key).to_owned(), "".into())).collect();
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull", "annotations": annotations},
-            "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": BASE64.encode("{}")}})
-    };
-    let marked = "secretgen.carvel.dev/image-pull-secret";
-    let input = secret(&[marked]).to_string();
-    sound(app.apply(&input, &[]), 0);
-    let path = format!("/api/v1/namespaces/{}/secrets/pull", app.namespace);
-    let combined = BASE64.encode(r#"{"auths":{}}"#);
-    let status = json!({"annotations": {"secretgen.carvel.dev/status": "observed"}});
-    patch_as("secretgen-controller", &path, &json!({"data": {".dockerconfigjson": combined}, "metadata": status}));
-    assert_unchanged(&app, &input);
-    let live = || TestCluster::shared().api().get(&path).ok()["data"][".dockerconfigjson"].take();
-    assert_eq!(live(), combined.as_str());
-    // On request the manifest decides.
-    let opted_out = secret(&[marked, "kapp.k14s.io/disable-default-secretgen-rebase-rules"]).to_string();
-    sound(app.apply(&opted_out, &[]), 0);
-    assert_eq!(live(), BASE64.encode("{}").as_str());
-    sound(app.delete(&[]), 0);
-}
-
-fn secrets_that_are_generated_for_an_account_stay() {
-    let app = app("generated");
-    let names = |names: &[&str]| -> Value { names.iter().map(|name| json!({"name": name})).collect() };
-    let account = |own: &[&str]| {
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "account"},
-            "secrets": names(own), "imagePullSecrets": names(own)})
-        .to_string()
-    };
-    sound(app.apply(&account(&["own", "other"]), &[]), 0);
-    let path = format!("/api/v1/namespaces/{}/serviceaccounts/account", app.namespace);
-    let all = ["own", "other", "account-token-x1", "account-dockercfg-x1"];
-    patch_as("controller", &path, &json!({"secrets": names(&all), "imagePullSecrets": names(&all)}));
-    assert_unchanged(&app, &account(&["own", "other"]));
-    // What the manifest drops goes, and what was generated stays.
-    sound(app.apply(&account(&["own"]), &[]), 0);
-    let live = TestCluster::shared().api().get(&path).ok();
-    for field in ["secrets", "imagePullSecrets"] {
-        let left = ["own", "account-token-x1", "account-dockercfg-x1"];
-        let there: Vec<&Value> = live[field].as_array().expect("a list").iter().collect();
-        assert_eq!(there.len(), left.len(), "{field}: {there:?}");
-        assert!(left.iter().all(|name| there.contains(&&json!({"name": name}))), "{field}: {there:?}");
-    }
     sound(app.delete(&[]), 0);
 }
 

@@ -1,0 +1,44 @@
+//! What names an app on the command line.
+
+use pushback_crd::names::{is_label_value, is_qualified_name};
+
+use crate::app::identity::BY_LABEL;
+
+/// Checks an app name, which is also the name of its record, a ConfigMap.
+pub(crate) fn app_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let edges = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if text.len() <= 240 && text.chars().all(plain) && edges(text.chars().next()) && edges(text.chars().last()) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected lower-case letters, digits, - and ., at most 240, with a letter or digit at both ends".to_owned())
+    }
+}
+
+/// The same, or the label that defines an app.
+pub(crate) fn app_or_label(text: &str) -> Result<String, String> {
+    match text.strip_prefix(BY_LABEL).map(|label| label.split_once('=')) {
+        Some(Some((key, value))) if is_qualified_name(key) && !value.is_empty() && is_label_value(value) => {
+            Ok(text.to_owned())
+        }
+        Some(_) => Err("expected label:KEY=VALUE, a single label with its value".to_owned()),
+        None => app_name(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_app_name_must_be_the_name_of_a_config_map() {
+        assert!(app_name("shop.apps").is_ok());
+        for wrong in ["", "Shop", "-shop", "a b", "label:x=y"] {
+            assert!(app_name(wrong).is_err(), "{wrong} is no app name");
+        }
+        assert!(app_or_label("label:example.com/x=y").is_ok() && app_or_label("shop").is_ok());
+        for wrong in ["label:", "label:x", "label:x=", "label:x=y,z=a", "label:x!=y", "label:x in (y)"] {
+            assert!(app_or_label(wrong).is_err(), "{wrong} is no single label");
+        }
+    }
+}
