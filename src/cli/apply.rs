@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs, app_name};
+use super::app_name::app_or_label;
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs};
 use super::diff::DiffCommandArgs;
 use super::plan::MakePlanArgs;
 use super::plan::given::{self, Given};
@@ -66,7 +67,7 @@ pub struct ApplyArgs {
 #[command(next_help_heading = "App")]
 struct PlannedAppArgs {
     /// App name
-    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name, required_unless_present = "saved_plan")]
+    #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label, required_unless_present = "saved_plan")]
     app: Option<String>,
     #[command(flatten)]
     namespace: NamespaceArgs,

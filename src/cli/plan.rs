@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::arguments::{
-    AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs, app_name, duration,
-};
+use super::app_name::app_name;
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs, duration};
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
