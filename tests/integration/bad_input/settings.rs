@@ -103,7 +103,7 @@ fn arguments_that_make_no_sense() {
         arguments("no input", &["apply", "-a", "bad", "--cluster", "dir:live"]),
         arguments("an app name that is none", &[&apply[..], &["-a", "Shop!"]].concat()),
         arguments("an app name with an escape sequence", &[&apply[..], &["-a", "\u{1b}[2J"]].concat()),
-        arguments("an app by its label", &[&apply[..], &["-a", "label:a=b"]].concat()),
+        arguments("an app by more than one label", &[&apply[..], &["-a", "label:a=b,c=d"]].concat()),
         arguments("no confirmation", &[&apply[..], &["-a", "bad"]].concat()),
         more("a flag that is misspelt", &["--wait-timout=5m"]),
         more("a flag that is no flag", &["--\u{1b}[31mred"]),
@@ -141,8 +141,8 @@ fn arguments_that_make_no_sense() {
 
     For more information, try '--help'.
 
-    # an app by its label
-    error: invalid value 'label:a=b' for '--app <NAME>': apps that are defined by a label selector are not supported yet
+    # an app by more than one label
+    error: invalid value 'label:a=b,c=d' for '--app <NAME>': expected label:KEY=VALUE, a single label with its value
 
     For more information, try '--help'.
 
