@@ -23,7 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use pushback_preflight::ObjectExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use kinds::{Kind, Kinds};
 pub use kube::{Announce, ConnectOptions, KubeCluster};
@@ -286,16 +286,45 @@ impl ApplyOptions {
     pub const WRITE: Self = Self { dry_run: false, ..Self::DRY_RUN };
 }
 
-/// The body with the uid and resourceVersion that it was examined with: an apply of it is refused if the object has
-/// changed since.
+/// What of an object must not have changed since it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Anything: its uid and resourceVersion.
+    State,
+    /// That it is this object: its uid. For dry-runs of an object whose status keeps changing.
+    Identity,
+}
+
+impl Guard {
+    /// The body with what the live object must still have: otherwise an apply of it is refused with `Conflict`.
+    #[must_use]
+    pub fn of(self, body: &Value, live: &Value) -> Value {
+        let mut guarded = body.clone();
+        if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), live.uid().into());
+            if self == Self::State {
+                metadata.insert("resourceVersion".to_owned(), live.resource_version().into());
+            }
+        }
+        guarded
+    }
+
+    /// The operation of a JSON patch with the same effect.
+    #[must_use]
+    pub fn operation(self, live: &Value) -> Value {
+        match self {
+            Self::State => {
+                json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()})
+            }
+            Self::Identity => json!({"op": "test", "path": "/metadata/uid", "value": live.uid()}),
+        }
+    }
+}
+
+/// [`Guard::State`] of an apply.
 #[must_use]
 pub fn guarded(body: &Value, live: &Value) -> Value {
-    let mut guarded = body.clone();
-    if let Some(metadata) = guarded.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("uid".to_owned(), live.uid().into());
-        metadata.insert("resourceVersion".to_owned(), live.resource_version().into());
-    }
-    guarded
+    Guard::State.of(body, live)
 }
 
 /// A patch other than an apply.

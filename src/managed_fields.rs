@@ -15,6 +15,9 @@ pub use owners::{ManagerEntry, Owner, managers, owners_of};
 pub(crate) use resolve::element_matches;
 pub use resolve::{project, resolve};
 
+/// The subresource under which controllers write.
+pub const STATUS: &str = "status";
+
 /// Maximum nesting of a set. Kubernetes objects stay far below it; deeper ones would only exhaust the stack.
 const MAX_DEPTH: usize = 200;
 

@@ -35,6 +35,7 @@ pub mod saved;
 pub mod sides;
 mod size;
 mod stale_pods;
+pub mod steady;
 pub mod takeover;
 mod unwanted;
 pub mod versioned;

@@ -40,7 +40,10 @@ use crate::plan::{Planned, guard};
 const DEFINITION_LAG: Duration = Duration::from_secs(15);
 
 /// Most retries of an update after conflicts that left our fields alone.
-const CONFLICTS: u32 = 5;
+const CONFLICTS: u32 = 8;
+
+/// Time before the first of them; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Interval between reads of a terminating object.
 const GONE_POLL: Duration = Duration::from_millis(250);
@@ -304,9 +307,15 @@ impl Writer {
         if let Some(seen) = self.carry_over(planned, address).await? {
             (state.live, state.has_moved) = (Some(seen), true);
         }
+        let mut pause = FIRST_PAUSE;
         for attempt in 0..=CONFLICTS {
             match self.update_once(planned, address, &mut state).await {
                 Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict && attempt < CONFLICTS => {
+                    // Whoever writes so often needs a moment, too.
+                    if self.pause(pause).await.is_break() {
+                        return Err(Failure::Stopped(error.message));
+                    }
+                    pause *= 2;
                     state.live = Some(self.seen_again(planned, address).await?);
                     state.has_moved = true;
                 }
@@ -320,8 +329,13 @@ impl Writer {
     async fn update_once(&self, planned: &Planned, address: &Address, state: &mut State) -> Result<Done, Failure> {
         let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
         let is_known = planned.change.verification == Verification::Server || planned.takeover.is_some();
-        if let Some(seen) = state.live.as_deref().filter(|_| state.has_moved && is_known) {
-            state.takeover = self.seen_intent(planned, address, body, seen, Compare::Values).await?;
+        if let Some(seen) = state.live.clone().filter(|_| state.has_moved && is_known) {
+            state.takeover = self.seen_intent(planned, address, body, &seen, Compare::Values).await?;
+            let now = self.still_the_same(planned, address, &seen).await?;
+            if let Some(takeover) = &mut state.takeover {
+                takeover.keep_status_of(&now);
+            }
+            state.live = Some(now);
         }
         if let (Some(takeover), Some(live)) = (&state.takeover, &state.live) {
             let rewrite = takeover.rewrite(live.resource_version());

@@ -1,5 +1,6 @@
 //! Compares a desired object with its live state: unchanged by the record, or by the server's dry-run answer.
 
+mod changing;
 mod context;
 mod continued;
 
@@ -9,6 +10,7 @@ use futures::StreamExt;
 use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::{Value, json};
 
+use self::changing::with_live;
 pub(super) use self::context::{Context, OwnershipOverride};
 use super::aggregated;
 use super::annotations::UpdateStrategy;
@@ -24,12 +26,9 @@ use super::live::Live;
 use super::original;
 use super::takeover;
 use crate::app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
-use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, estimate, guarded};
+use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, Guard, estimate};
 use crate::managed_fields as fields;
 use crate::storage::operators;
-
-/// How often an object that changes during the comparison is read again.
-const CONFLICTS: u32 = 5;
 
 /// Objects compared concurrently; the cluster limits its own requests.
 const CONCURRENCY: usize = 64;
@@ -160,32 +159,13 @@ async fn compare_unmasked(
     Ok(compared)
 }
 
-/// Compares with a live object that controllers keep writing: the listed one may be outdated by a status update, which
-/// does not concern the input.
-async fn with_live(
-    context: Context<'_>,
-    desired: &Desired,
-    address: &Address,
-    mut live: Arc<Value>,
-) -> Result<Compared, ClusterError> {
-    for _ in 0..CONFLICTS {
-        let compared = with_state(context, desired, address, Arc::clone(&live)).await?;
-        if compared.refused.as_ref().is_none_or(|error| error.kind != ErrorKind::Conflict) {
-            return Ok(compared);
-        }
-        match context.cluster.get(address).await? {
-            Some(seen) => live = seen,
-            None => return Ok(compared),
-        }
-    }
-    with_state(context, desired, address, live).await
-}
-
+/// Compares with one state of the live object. `guard` says whether the server's answers must be about this very state.
 async fn with_state(
     context: Context<'_>,
     desired: &Desired,
     address: &Address,
     live: Arc<Value>,
+    guard: Guard,
 ) -> Result<Compared, ClusterError> {
     let Body { value: body, notes, failed } = body::build(desired, Some(&live), context.stamp);
     let mut compared = Compared::new(Operation::Noop);
@@ -245,11 +225,10 @@ async fn with_state(
     }
     let options = ApplyOptions::DRY_RUN;
     // In a folder nothing changes between read and answer, and the body need not be copied.
-    let guarded = context.cluster.capabilities().server.then(|| guarded(&body, &live));
+    let guarded = context.cluster.capabilities().server.then(|| guard.of(&body, &live));
     let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
-    if continued::continue_work(context, address, &live, &body, &answer, desired.strategies.update, &mut compared)
-        .await?
-    {
+    let before = continued::Before { address, live: &live, body: &body, answer: &answer, guard };
+    if continued::continue_work(context, before, desired.strategies.update, &mut compared).await? {
         compared.body = Some(body);
         return Ok(compared);
     }

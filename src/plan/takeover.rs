@@ -196,6 +196,13 @@ impl Takeover {
         ]))
     }
 
+    /// Keeps the entries of the status as this later read of the object has them. Nothing else may have changed.
+    pub fn keep_status_of(&mut self, seen: &Value) {
+        let Ok(known) = fields::managers(seen) else { return };
+        self.others.retain(|entry| entry.owner.subresource != fields::STATUS);
+        self.others.extend(known.into_iter().filter(|entry| entry.owner.subresource == fields::STATUS));
+    }
+
     /// Drops removals that the server refuses. Values set by admission may count as set by the client, and cannot
     /// always be removed, such as the class of a claim.
     fn keep(&mut self, refused: &[Vec<Element>], live: &Value) {

@@ -8,9 +8,9 @@ use pushback_preflight::source::display_path;
 use serde_json::Value;
 
 use super::{Failure, Writer};
-use crate::cluster::{Address, ApplyOptions, ErrorKind, guarded};
+use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, Guard};
 use crate::plan::takeover::{self, Takeover};
-use crate::plan::{FieldChange, Planned, diff};
+use crate::plan::{FieldChange, Planned, diff, steady};
 use crate::storage::operators;
 
 /// When two changes count as the same.
@@ -37,8 +37,23 @@ impl Writer {
         Ok(seen)
     }
 
+    /// The object as it is after a dry-run, if that was about this state: nothing but its status has changed. Otherwise a
+    /// conflict.
+    pub(super) async fn still_the_same(
+        &self,
+        planned: &Planned,
+        address: &Address,
+        seen: &Value,
+    ) -> Result<Arc<Value>, Failure> {
+        let now = self.seen_again(planned, address).await?;
+        match steady::is_same(seen, &now) {
+            true => Ok(now),
+            false => Err(Failure::Cluster(ClusterError::new(ErrorKind::Conflict, "it was changed again"))),
+        }
+    }
+
     /// Fails if the update would now do more than was planned. Returns how to continue the takeover from managers that
-    /// have written since.
+    /// have written since. The answers count if nothing but the status changes meanwhile.
     pub(super) async fn seen_intent(
         &self,
         planned: &Planned,
@@ -48,7 +63,7 @@ impl Writer {
         compare: Compare,
     ) -> Result<Option<Takeover>, Failure> {
         let dry_run = ApplyOptions::DRY_RUN;
-        let answer = self.cluster.apply(address, &guarded(body, seen), dry_run).await;
+        let answer = self.cluster.apply(address, &Guard::Identity.of(body, seen), dry_run).await;
         let told = match &answer {
             Ok(written) => Some(takeover::Answer::Object(&written.object)),
             Err(error) if error.kind == ErrorKind::Invalid => Some(takeover::Answer::Invalid),
@@ -57,9 +72,16 @@ impl Writer {
         let mut continued = None;
         if let (Some(answer), Some(known)) = (told, &planned.takeover) {
             let autoscaled = takeover::Autoscaled::Known(known.keeps_replicas);
-            let exclusive = &known.exclusive;
-            let scene =
-                takeover::Scene { cluster: &*self.cluster, address, live: seen, body, answer, autoscaled, exclusive };
+            let scene = takeover::Scene {
+                cluster: &*self.cluster,
+                address,
+                live: seen,
+                body,
+                answer,
+                autoscaled,
+                exclusive: &known.exclusive,
+                guard: Guard::Identity,
+            };
             continued = match takeover::continue_work(scene).await {
                 Some(Ok(continued)) => Some(continued),
                 Some(Err(takeover::Refused::Server(error))) => return Err(Failure::Cluster(error)),
@@ -88,10 +110,12 @@ impl Writer {
         let mut paths: Vec<String> =
             now.iter().filter(|change| !was_planned(change)).map(|change| display_path(&change.path)).collect();
         paths.dedup();
-        match paths.is_empty() {
-            true => Ok(takeover),
-            false => Err(Failure::Changed(format!("it was changed since it was planned: {}", paths.join(", ")))),
+        if paths.is_empty() {
+            return Ok(takeover);
         }
+        // What somebody has written during the dry-run is looked at with the next attempt.
+        self.still_the_same(planned, address, seen).await?;
+        Err(Failure::Changed(format!("it was changed since it was planned: {}", paths.join(", "))))
     }
 }
 

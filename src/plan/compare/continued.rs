@@ -4,26 +4,36 @@ use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
 use super::context::Context;
-use crate::cluster::{Address, ClusterError, ErrorKind, Written, estimate};
+use crate::cluster::{Address, ClusterError, ErrorKind, Guard, Written, estimate};
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::compared::Compared;
 use crate::plan::diff::{self, DiffOptions};
 use crate::plan::takeover;
 
+/// What is known before a takeover is considered.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub(super) address: &'a Address,
+    pub(super) live: &'a Value,
+    pub(super) body: &'a Value,
+    /// The server's answer to a dry-run of the body.
+    pub(super) answer: &'a Result<Written, ClusterError>,
+    /// What that dry-run was guarded by.
+    pub(super) guard: Guard,
+}
+
 /// If a deploy tool wrote the object before, computes the difference after taking it over. Returns whether that
 /// completes the comparison.
 pub(super) async fn continue_work(
     context: Context<'_>,
-    address: &Address,
-    live: &Value,
-    body: &Value,
-    answer: &Result<Written, ClusterError>,
+    before: Before<'_>,
     strategy: UpdateStrategy,
     compared: &mut Compared,
 ) -> Result<bool, ClusterError> {
     if context.stamp.label_value.is_none() {
         return Ok(false);
     }
+    let Before { address, live, body, answer, guard } = before;
     let told = match answer {
         Ok(written) => takeover::Answer::Object(&written.object),
         Err(error) if error.kind == ErrorKind::Invalid => takeover::Answer::Invalid,
@@ -39,6 +49,7 @@ pub(super) async fn continue_work(
         answer: told,
         autoscaled,
         exclusive: &exclusive,
+        guard,
     };
     let continued = match takeover::continue_work(scene).await {
         None => return Ok(false),

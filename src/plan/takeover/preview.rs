@@ -7,11 +7,11 @@ use std::sync::Arc;
 use pushback_crd::definition::listed;
 use pushback_preflight::object::is_custom_group;
 use pushback_preflight::source::value_at;
-use pushback_preflight::{ObjectExt, ObjectKey, PathSegment};
+use pushback_preflight::{ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
 use super::{NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas};
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch, estimate};
+use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Guard, Patch, estimate};
 use crate::config::{Path, path};
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use crate::plan::diff::{self, DiffOptions, FieldChange};
@@ -36,6 +36,8 @@ pub struct Scene<'a> {
     pub autoscaled: Autoscaled<'a>,
     /// Fields that nobody else is to own.
     pub exclusive: &'a [Path],
+    /// What the dry-runs are guarded by.
+    pub guard: Guard,
 }
 
 /// The server's answer to a dry-run of our apply.
@@ -241,7 +243,7 @@ async fn try_removals(
     for place in places(takeover.copies.iter().chain(removals), merged) {
         remove(&mut wanted, &place);
     }
-    let operations = Value::Array(operations(scene.live, &wanted));
+    let operations = Value::Array(operations(scene, &wanted));
     Ok(scene.cluster.patch(scene.address, &Patch::Json(operations), true).await?.object)
 }
 
@@ -263,9 +265,9 @@ fn remove(object: &mut Value, place: &[PathSegment]) {
 }
 
 /// The JSON patch from the live object to the desired one.
-fn operations(live: &Value, wanted: &Value) -> Vec<Value> {
-    let mut operations =
-        vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()})];
+fn operations(scene: &Scene<'_>, wanted: &Value) -> Vec<Value> {
+    let live = scene.live;
+    let mut operations = vec![scene.guard.operation(live)];
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let pointer = format!("/metadata/{field}");
         push_change(&mut operations, &pointer, live.pointer(&pointer), wanted.pointer(&pointer));

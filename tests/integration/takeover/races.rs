@@ -2,6 +2,8 @@
 //! not shown; a run that is killed between them is finished by the next.
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{api, assert_settled, create, managers, new_app, shown_fields};
 use crate::support::apply::{TestApp, config_map, config_map_path};
-use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, matching};
+use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, dry_runs, matching};
 use crate::support::pushback::Ran;
 use crate::support::{Pushback, TestCase, TestCluster, cases};
 
@@ -21,6 +23,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: what_a_predecessor_adds_between_its_writes_does_not_go_unseen,
         ApiServer: a_run_killed_between_the_writes_is_finished_by_the_next,
         ApiServer: a_lost_answer_to_the_first_write_is_no_obstacle,
+        ApiServer: an_object_whose_status_changes_with_every_question_is_compared,
+        ApiServer: an_object_whose_status_keeps_changing_is_written,
     ]
 }
 
@@ -152,4 +156,68 @@ fn a_lost_answer_to_the_first_write_is_no_obstacle() {
     other.apply(&config_map("taken", "after"), &["--wait=false"]).expect(0);
     assert_eq!(proxy.count(&matching(Verb::Patch, "configmaps").named("taken")), 2, "no answer was lost");
     assert_finished(&app, &json!({"key": "after"}), &["pushback Apply"]);
+}
+
+/// A Service of kapp with a port that the input drops, and the input.
+fn service_of_kapp(app: &TestApp) -> (String, String) {
+    let service = |ports: Value| {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken"},
+            "spec": {"selector": {"app": "web"}, "ports": ports}})
+    };
+    let (http, admin) = (json!({"name": "http", "port": 80}), json!({"name": "admin", "port": 81}));
+    let path = create(app, "fieldManager=kapp", service(json!([http, admin])));
+    (path, service(json!([http])).to_string())
+}
+
+/// Applies through a proxy; a controller writes the object's status before each of these requests. Returns how often.
+fn apply_with_status(app: &TestApp, path: &str, input: &str, before: &[Matching]) -> usize {
+    let proxy = FaultProxy::start(TestCluster::shared().kubeconfig_path());
+    let status = format!("{path}/status?fieldManager=controller");
+    let written = Arc::new(AtomicUsize::new(0));
+    for matching in before {
+        let (status, written) = (status.clone(), Arc::clone(&written));
+        proxy.before(matching.clone(), move |_| {
+            let count = written.fetch_add(1, Ordering::SeqCst);
+            let patch = json!({"status": {"conditions": [{"type": "Seen", "status": "True", "reason": "Counted",
+                "message": count.to_string(), "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+            api()
+                .request("PATCH", &status, Some("application/merge-patch+json"), Some(&patch))
+                .expect("an answer")
+                .ok();
+        });
+    }
+    let other = TestApp::of(Pushback::with_kubeconfig(&proxy.kubeconfig()), &app.name, &app.namespace);
+    let ran = other.apply(input, &["--wait=false"]).expect(0);
+    assert_eq!(ran.events_of("plan").len(), 1, "{}", ran.stdout);
+    let shown = shown_fields(&ran, "Service taken");
+    assert!(shown.iter().any(|field| field.contains("spec.ports") && field.ends_with("→ -")), "{shown:?}");
+    written.load(Ordering::SeqCst)
+}
+
+fn assert_taken_with_status(app: &TestApp, path: &str, input: &str, count: usize) {
+    let after = api().get(path).ok();
+    assert_eq!(managers(&after), ["pushback Apply"]);
+    assert_eq!(after["spec"]["ports"].as_array().map(Vec::len), Some(1), "{after}");
+    assert_eq!(after["status"]["conditions"][0]["message"], json!((count - 1).to_string()), "the status is kept");
+    let entries = after["metadata"]["managedFields"].as_array().expect("entries");
+    assert!(entries.iter().any(|entry| entry["manager"] == "controller" && entry["subresource"] == "status"));
+    assert_settled(app, input, &[], &[path.to_owned()]);
+}
+
+fn an_object_whose_status_changes_with_every_question_is_compared() {
+    let app = new_app();
+    let (path, input) = service_of_kapp(&app);
+    let count = apply_with_status(&app, &path, &input, &[dry_runs("services").named("taken")]);
+    assert!(count >= 3, "{count}");
+    assert_taken_with_status(&app, &path, &input, count);
+}
+
+fn an_object_whose_status_keeps_changing_is_written() {
+    let app = new_app();
+    let (path, input) = service_of_kapp(&app);
+    let writes = [Verb::Patch, Verb::Apply].map(|verb| matching(verb, "services").named("taken").first(4));
+    let before = [&writes[..], &[dry_runs("services").named("taken").first(12)]].concat();
+    let count = apply_with_status(&app, &path, &input, &before);
+    assert!(count >= 9, "{count}");
+    assert_taken_with_status(&app, &path, &input, count);
 }
