@@ -290,6 +290,9 @@ pub enum Event {
         /// The object, for renderers that word its state themselves.
         #[serde(skip)]
         live: Option<Arc<serde_json::Value>>,
+        /// ReplicaSets and Pods below it, for the same.
+        #[serde(skip)]
+        below: Vec<Arc<serde_json::Value>>,
         /// Causes found below it: `pod web-6c9f: CrashLoopBackOff (exit 1)`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,

@@ -161,6 +161,11 @@ pub(super) struct Below {
 }
 
 impl Below {
+    /// ReplicaSets, then Pods.
+    pub(super) fn into_children(self) -> Vec<Arc<Value>> {
+        [self.replica_sets, self.pods].concat()
+    }
+
     /// The same, borrowed for a readiness check.
     pub(super) fn related<'a>(&'a self, storage_classes: &'a [Arc<Value>]) -> Related<'a> {
         Related {

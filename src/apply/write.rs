@@ -494,6 +494,7 @@ impl Writer {
             if told != message {
                 self.events.send(Event::WaitProgress {
                     live: None,
+                    below: Vec::new(),
                     object: planned.change.object.clone(),
                     wanted,
                     message: message.clone(),

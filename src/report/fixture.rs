@@ -139,6 +139,7 @@ pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: Cha
 pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
     Event::WaitProgress {
         live: None,
+        below: Vec::new(),
         object: object.clone(),
         wanted: Awaited::Ready,
         message: message.to_owned(),

@@ -177,6 +177,8 @@ impl<'a> Engine<'a> {
     fn tell(&mut self, node: usize, stage: Stage) {
         let wanted = self.wanted(node);
         let live = self.nodes[node].object.clone();
+        let is_parent = has_children(&self.plan.objects[node].change.object)
+            && !self.plan.objects[node].strategies.disable_associated_wait;
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
         let before = std::mem::replace(&mut waiting.stage, stage);
         let Some(Explanation { message, reasons }) =
@@ -184,7 +186,9 @@ impl<'a> Engine<'a> {
         else {
             return;
         };
+        let parent = live.as_deref().filter(|_| is_parent);
         self.events.send(Event::WaitProgress {
+            below: parent.map(|parent| self.view.children.of(parent).into_children()).unwrap_or_default(),
             object: self.plan.objects[node].change.object.clone(),
             wanted,
             message: message.clone(),

@@ -1,10 +1,13 @@
 //! A run as kapp tells it: the target, the changes, then applying and waiting in batches. The engine starts a change as
 //! soon as what it waits for is done; what starts together is one batch here.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
 use pushback_preflight::{ObjectRef, Operation, registry};
+use serde_json::Value;
 
 use super::style::Style;
 use super::ui::Ui;
@@ -15,6 +18,9 @@ use crate::exit::ExitCode;
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::log_text::{failed_containers, tagged};
 use crate::report::output::Output;
+
+/// Time between two reports about an object that is waited for: kapp does not look at it more often.
+const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows a run in kapp's words.
 #[derive(Debug)]
@@ -60,7 +66,17 @@ pub struct KappRenderer {
     awaited: Vec<(ObjectRef, bool)>,
     /// The first of them that did not come, and for how many milliseconds it was waited for.
     absent: Option<(ObjectRef, u64)>,
-    last_wait: Option<[String; 2]>,
+    /// What was told of objects that are waited for.
+    waits: BTreeMap<ObjectRef, Wait>,
+}
+
+/// What was told of an object that is waited for.
+#[derive(Debug)]
+struct Wait {
+    lines: Vec<String>,
+    at: Duration,
+    /// What has come too soon after it.
+    later: Option<Vec<String>>,
 }
 
 impl KappRenderer {
@@ -92,7 +108,7 @@ impl KappRenderer {
             present: BTreeSet::new(),
             awaited: Vec::new(),
             absent: None,
-            last_wait: None,
+            waits: BTreeMap::new(),
         }
     }
 
@@ -142,6 +158,28 @@ impl KappRenderer {
             }
             held.iter().for_each(|line| self.timed(now, line));
             self.told = Some(before);
+        }
+    }
+
+    /// Tells how an object is, unless that was told a moment ago.
+    fn wait(&mut self, object: &ObjectRef, lines: Vec<String>, now: Moment) {
+        match self.waits.get_mut(object) {
+            Some(told) if told.lines == lines => told.later = None,
+            Some(told) if now.elapsed < told.at + WAIT_INTERVAL => told.later = Some(lines),
+            _ => {
+                self.held.extend(lines.iter().cloned());
+                self.waits.insert(object.clone(), Wait { lines, at: now.elapsed, later: None });
+            }
+        }
+    }
+
+    /// Tells what was held back long enough; `at_once`, all of it.
+    fn tell_later(&mut self, now: Moment, at_once: bool) {
+        for told in self.waits.values_mut().filter(|told| at_once || now.elapsed >= told.at + WAIT_INTERVAL) {
+            if let Some(lines) = told.later.take() {
+                self.held.extend(lines.iter().cloned());
+                (told.lines, told.at) = (lines, now.elapsed);
+            }
         }
     }
 
@@ -248,6 +286,7 @@ impl KappRenderer {
             Operation::Delete => "delete",
             _ => "reconcile",
         };
+        self.waits.remove(object);
         self.waiting = self.waiting.saturating_sub(1);
         self.done += 1;
         self.held.push(format!("ok: {wait} {}", words::described(object)));
@@ -322,7 +361,7 @@ impl Renderer for KappRenderer {
                 self.missing(request, now);
                 self.blocked(request, reason, now);
             }
-            Event::WaitProgress { object, wanted, message, live, .. } => {
+            Event::WaitProgress { object, wanted, message, live, below, .. } => {
                 if !self.kept.is_empty() && self.writing.is_empty() {
                     self.print_batch(now);
                 }
@@ -331,15 +370,16 @@ impl Renderer for KappRenderer {
                     Some(("ongoing" | "fail", said)) => said,
                     _ => message.clone(),
                 };
-                let lines = [format!("ongoing: {wait} {}", words::described(object)), format!(" ^ {message}")];
-                // The same is not told twice in a row.
-                if self.last_wait.as_ref() != Some(&lines) {
-                    self.held.extend(lines.iter().filter(|line| *line != " ^ ").cloned());
-                    self.last_wait = Some(lines);
+                let mut lines = vec![format!("ongoing: {wait} {}", words::described(object))];
+                if !message.is_empty() {
+                    lines.push(format!(" ^ {message}"));
                 }
+                lines.extend(children(below));
+                self.wait(object, lines, now);
             }
             Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, .. } => {
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
+                self.waits.remove(object);
                 self.held.push(format!("fail: {wait} {}", words::described(object)));
                 if !message.is_empty() {
                     self.held.push(format!(" ^ {message}"));
@@ -365,6 +405,7 @@ impl Renderer for KappRenderer {
                 self.is_partial = true;
             }
             Event::RunEnd { exit_code, error, cause, unfinished, .. } => {
+                self.tell_later(now, true);
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
                 let cause = cause.as_deref();
@@ -408,12 +449,13 @@ impl Renderer for KappRenderer {
 
     fn tick(&mut self, now: Moment) {
         self.start_batch(now);
+        self.tell_later(now, false);
         self.tell_waits(now);
         self.tell_rest(now);
     }
 
-    fn tick_every(&self) -> std::time::Duration {
-        std::time::Duration::from_millis(100)
+    fn tick_every(&self) -> Duration {
+        Duration::from_millis(100)
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {
@@ -421,10 +463,23 @@ impl Renderer for KappRenderer {
     }
 }
 
+/// What lies below an awaited object: ReplicaSets before Pods, each kind from the last name to the first.
+fn children(below: &[Arc<Value>]) -> impl Iterator<Item = String> {
+    let mut children: Vec<(ObjectRef, &Value)> = below.iter().map(|child| (ObjectRef::of(child), &**child)).collect();
+    children.sort_by(|(one, _), (other, _)| (&other.kind, &other.name).cmp(&(&one.kind, &one.name)));
+    children.into_iter().flat_map(|(child, object)| {
+        let (state, message) = state::of(object);
+        let line = format!(" L {state}: waiting on {}", words::described(&child));
+        std::iter::once(line).chain((!message.is_empty()).then(|| format!("    ^ {message}")))
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::report::fixture::{Captured, at};
+    use crate::report::fixture::{Captured, at, at_millis, wait_progress};
 
     fn config_map(name: &str) -> ObjectRef {
         let [version, kind, namespace, name] = ["v1", "ConfigMap", "shop", name].map(str::to_owned);
@@ -447,6 +502,55 @@ mod tests {
             elapsed: at(0).elapsed.into(),
         };
         [written, Event::Completed { object, operation }]
+    }
+
+    #[test]
+    fn what_lies_below_is_told_from_the_last_name_to_the_first() {
+        let object = |api_version: &str, kind: &str, name: &str, status: Value| {
+            let metadata = json!({"name": name, "namespace": "shop"});
+            Arc::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status}))
+        };
+        let conditions = ["Initialized", "Ready", "PodScheduled"].map(|name| json!({"type": name, "status": "True"}));
+        let running = json!({"phase": "Running", "conditions": conditions});
+        let waiting = json!({"phase": "Pending", "containerStatuses": [
+            {"name": "web", "state": {"waiting": {"reason": "ContainerCreating"}}}]});
+        let below = [
+            object("apps/v1", "ReplicaSet", "web-1", json!({})),
+            object("v1", "Pod", "web-1-a", running),
+            object("v1", "Pod", "web-2-b", waiting),
+            object("apps/v1", "ReplicaSet", "web-2", json!({})),
+        ];
+        let lines = [
+            " L ok: waiting on replicaset/web-2 (apps/v1) namespace: shop",
+            " L ok: waiting on replicaset/web-1 (apps/v1) namespace: shop",
+            " L ongoing: waiting on pod/web-2-b (v1) namespace: shop",
+            "    ^ Pending: ContainerCreating",
+            " L ok: waiting on pod/web-1-a (v1) namespace: shop",
+        ];
+        assert_eq!(children(&below).collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn an_object_that_is_waited_for_is_told_about_once_a_second() {
+        let captured = Captured::default();
+        let (data, progress) = captured.writers();
+        let mut renderer = KappRenderer::new(Style { tty: true, ..Style::default() }, Output::new(data, progress));
+        (renderer.total, renderer.waiting) = (1, 1);
+        for (millis, message) in [(0, "one"), (300, "two"), (600, "three"), (1_400, "four"), (1_500, "five")] {
+            renderer.event(&wait_progress(&config_map("a"), message, &[], millis), at_millis(millis));
+            renderer.tick(at_millis(millis + 500));
+        }
+        let [_, ready] = done("a");
+        renderer.event(&ready, at_millis(1_600));
+        renderer.tick(at_millis(3_000));
+        insta::assert_snapshot!(captured.data(), @r"
+        12:04:10PM: ---- waiting on 1 changes [0/1 done] ----
+        12:04:10PM: ongoing: reconcile configmap/a (v1) namespace: shop
+        12:04:10PM:  ^ one
+        12:04:11PM: ongoing: reconcile configmap/a (v1) namespace: shop
+        12:04:11PM:  ^ three
+        12:04:13PM: ok: reconcile configmap/a (v1) namespace: shop
+        ");
     }
 
     #[test]
