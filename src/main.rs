@@ -4,6 +4,11 @@ use std::process::ExitCode;
 
 use pushback::environment::Voice;
 
+/// musl's allocator has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     pushback::report::defect::tell_of_panics();
     let voice = Voice::of_process();
