@@ -30,6 +30,7 @@ pub mod version;
 pub mod writing;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -133,7 +134,7 @@ impl Command {
 pub fn main(voice: Voice) -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     let read = match voice {
-        Voice::Pushback => parsed(&arguments).map_err(|error| (error, command())),
+        Voice::Pushback => parsed(&arguments).map_err(|error| (error, command_of(&arguments))),
         Voice::Kapp => kapp::parse(&arguments).map_err(|error| (error, kapp::tree())),
     };
     let cli = match read {
@@ -182,7 +183,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
             Command::Version => screen::simple(&global, version::run(&global)),
             Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments, self::command())),
-            Command::Help(arguments) => help::run(&arguments, &self::command()),
+            Command::Help(asked) => help::run(&asked, &command_of(&arguments)),
         }
     });
     // Watches and retries that are still running have no receiver left.
@@ -191,8 +192,14 @@ pub fn main(voice: Voice) -> ExitCode {
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches: ArgMatches = command().try_get_matches_from(arguments)?;
-    Cli::from_matches(&matches).map_err(|error| error.format(&mut command()))
+    let matches: ArgMatches = command_of(arguments).try_get_matches_from(arguments)?;
+    Cli::from_matches(&matches).map_err(|error| error.format(&mut command_of(arguments)))
+}
+
+/// The command line under the name that users type. kubectl runs `kubectl-pushback` for `kubectl pushback`.
+fn command_of(arguments: &[OsString]) -> clap::Command {
+    let program = arguments.first().map(Path::new).and_then(Path::file_stem).unwrap_or_default();
+    if program == "kubectl-pushback" { command().bin_name("kubectl pushback") } else { command() }
 }
 
 impl Cli {
