@@ -52,6 +52,7 @@ mod measure;
 mod ordering;
 mod output;
 mod ownership;
+mod packaging;
 mod pages;
 mod plain_writes;
 mod policy;
@@ -144,6 +145,7 @@ fn all_tests() -> Vec<TestCase> {
         ordering::tests(),
         output::tests(),
         ownership::tests(),
+        packaging::tests(),
         pages::tests(),
         plain_writes::tests(),
         custom_rules::tests(),
