@@ -2,6 +2,7 @@
 //! ref).
 //! Only this module uses the client library.
 
+pub(crate) mod compact;
 pub mod core_kinds;
 mod debug;
 pub mod directory;

@@ -38,7 +38,13 @@ impl Operation {
     /// Whether the operation writes to the cluster.
     #[must_use]
     pub fn writes(self) -> bool {
-        matches!(self, Self::Create | Self::Update | Self::Replace | Self::Delete)
+        self.applies() || self == Self::Delete
+    }
+
+    /// Whether the operation writes the manifest.
+    #[must_use]
+    pub fn applies(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Replace)
     }
 }
 

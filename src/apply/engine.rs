@@ -17,7 +17,7 @@ use std::time::Duration;
 use pushback_preflight::judge::Refused;
 use pushback_preflight::{ObjectKey, Operation};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ pub use self::progress::Progress;
 use self::progress::{Explanation, PendingUpdates, Waiting, Writing};
 use self::view::View;
 use super::write::{Done, Failure, Writer};
+use crate::app::inventory::Entry;
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{Cluster, FIELD_MANAGER};
@@ -34,7 +35,7 @@ use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, Unfinished, UnfinishedLine, WaitOutcome};
 use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::graph::Order;
-use crate::plan::{Plan, PlanWarning, Planned, refusal};
+use crate::plan::{self, Plan, PlanWarning, Planned, refusal};
 use crate::stop::Stop;
 
 /// How long running requests may take after a signal.
@@ -76,11 +77,23 @@ pub struct Options {
 #[derive(Debug)]
 struct ObjectState {
     progress: Progress,
-    /// Last known state.
+    /// Last known state; `None` once nothing more depends on it.
     object: Option<Arc<Value>>,
+    /// What the record will say of an object that is done.
+    entry: Option<Entry>,
 }
 
 impl ObjectState {
+    /// Keeps what the record says of the object, and lets go of the rest: of thousands of objects that would be much.
+    fn done(&mut self, planned: &Planned) {
+        self.progress = Progress::Done;
+        if planned.change.operation.applies()
+            && let Some(object) = self.object.take()
+        {
+            self.entry = Some(plan::entry(planned, &object));
+        }
+    }
+
     fn waiting(&self) -> Option<&Waiting> {
         match &self.progress {
             Progress::Waiting(waiting) => Some(waiting),
@@ -111,8 +124,16 @@ enum Cause {
     Failure,
 }
 
+/// Most objects whose first attempt to be written is under way: as many as the cluster may ever have requests. Each of
+/// thousands would only hold a copy of its object in memory.
+const SLOTS: usize = 256;
+
 /// Writes under way.
 struct Writes {
+    /// Objects that can be written, and wait for a slot.
+    ready: VecDeque<usize>,
+    /// Free slots. What waits for its next attempt has none: it may wait for an object that has not been written yet.
+    slots: Arc<Semaphore>,
     writer: Arc<Writer>,
     tasks: JoinSet<(usize, Result<Done, Failure>)>,
     /// Makes writes that wait for their next attempt give up.
@@ -124,8 +145,10 @@ struct Writes {
 pub struct Outcome {
     /// Each object's progress, by index in the plan.
     pub progress: Vec<Progress>,
-    /// Last known state of each object.
+    /// Last known state of each object that is not done.
     pub objects: Vec<Option<Arc<Value>>>,
+    /// What the record says of each object that was written.
+    pub entries: Vec<Option<Entry>>,
     /// Number of changes actually made, by operation.
     pub done: Counts,
     /// Objects that are not done, as report lines.
@@ -191,7 +214,11 @@ impl<'a> Engine<'a> {
         events: Events,
     ) -> Self {
         let selector = format!("{}={}", plan.observed.app.label_key(), plan.label_value);
-        let node = |planned: &Planned| ObjectState { progress: Progress::Pending, object: planned.change.live.clone() };
+        let node = |planned: &Planned| ObjectState {
+            progress: Progress::Pending,
+            object: planned.change.live.clone(),
+            entry: None,
+        };
         let by_key =
             plan.objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
         let (give_up, gave_up) = watch::channel(false);
@@ -219,6 +246,8 @@ impl<'a> Engine<'a> {
                     gave_up,
                     uncertain: AtomicBool::new(false),
                 }),
+                ready: VecDeque::new(),
+                slots: Arc::new(Semaphore::new(SLOTS)),
                 tasks: JoinSet::new(),
                 give_up,
             },
@@ -262,7 +291,7 @@ impl<'a> Engine<'a> {
             self.start_writes();
             // Computed only when nothing else is left to do, since there may be as many events as objects.
             let waiting = || self.nodes.iter().any(|node| node.waiting().is_some());
-            let is_idle = self.writes.tasks.is_empty() && self.queue.is_empty();
+            let is_idle = self.writes.tasks.is_empty() && self.writes.ready.is_empty() && self.queue.is_empty();
             if is_idle && (!self.stopped.is_empty() || !waiting()) {
                 break;
             }
@@ -272,6 +301,8 @@ impl<'a> Engine<'a> {
                         self.on_written(node, result);
                     }
                 }
+                // Before the next turn of the loop starts the write.
+                Ok(_) = Arc::clone(&self.writes.slots).acquire_owned(), if !self.writes.ready.is_empty() => {}
                 Some(seen) = self.view.seen.recv() => {
                     self.on_seen(seen);
                     // A burst of events leads to one assessment.
@@ -331,9 +362,20 @@ impl<'a> Engine<'a> {
                     operation: planned.change.operation,
                 });
             }
+            self.writes.ready.push_back(node);
+        }
+        while let Some(node) = self.writes.ready.pop_front() {
+            if !self.stopped.is_empty() {
+                self.on_write_failed(node, &Failure::NotSent, Duration::ZERO);
+                continue;
+            }
+            let Ok(slot) = Arc::clone(&self.writes.slots).try_acquire_owned() else {
+                self.writes.ready.push_front(node);
+                break;
+            };
             let writer = Arc::clone(&self.writes.writer);
-            let planned = planned.clone();
-            self.writes.tasks.spawn(async move { (node, writer.write(&planned).await) });
+            let planned = self.plan.objects[node].clone();
+            self.writes.tasks.spawn(async move { (node, writer.write(&planned, slot).await) });
         }
     }
 
@@ -465,10 +507,17 @@ impl<'a> Engine<'a> {
         }
         let mut unfinished = self.unfinished(containers);
         unfinished.extend(paused);
-        let (progress, objects) = self.nodes.into_iter().map(|node| (node.progress, node.object)).unzip();
+        let (mut progress, mut objects, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        for (state, planned) in self.nodes.into_iter().zip(&self.plan.objects) {
+            let written = state.object.as_deref().filter(|_| planned.change.operation.applies());
+            entries.push(state.entry.or_else(|| written.map(|object| plan::entry(planned, object))));
+            progress.push(state.progress);
+            objects.push(state.object);
+        }
         Outcome {
             progress,
             objects,
+            entries,
             done: self.done,
             unfinished,
             stop,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::{ObjectExt, Operation, Verification};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 
 pub(super) use failure::Failure;
@@ -93,12 +93,14 @@ pub(super) struct Writer {
 impl Writer {
     /// Writes one object. A request in flight when the lease runs out is cut off, since it might be retried for longer
     /// than the lock holds. Once the lock is confirmed it is sent again, as after a lost response.
-    pub(super) async fn write(&self, planned: &Planned) -> Result<Done, Failure> {
+    /// The slot is given back where the write waits for something else.
+    pub(super) async fn write(&self, planned: &Planned, slot: OwnedSemaphorePermit) -> Result<Done, Failure> {
         let started = Instant::now();
-        let Some(session) = &self.session else { return self.attempts(planned, started).await };
+        let mut slot = Some(slot);
+        let Some(session) = &self.session else { return self.attempts(planned, started, &mut slot).await };
         loop {
             tokio::select! {
-                written = self.attempts(planned, started) => match written {
+                written = self.attempts(planned, started, &mut slot) => match written {
                     Err(Failure::LockLost) => {}
                     written => return written,
                 },
@@ -129,8 +131,16 @@ impl Writer {
         }
     }
 
-    async fn attempts(&self, planned: &Planned, started: Instant) -> Result<Done, Failure> {
+    async fn attempts(
+        &self,
+        planned: &Planned,
+        started: Instant,
+        slot: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Done, Failure> {
         let object = &planned.change.object;
+        if waits_for_the_old_object(planned) {
+            slot.take();
+        }
         let mut kind = Arc::clone(&planned.kind);
         let mut delay = Duration::from_millis(250);
         let mut tried: Option<ClusterError> = None;
@@ -170,6 +180,7 @@ impl Writer {
             } else if delay >= left {
                 return Err(failure);
             }
+            slot.take();
             self.events.send(Event::Retry {
                 request: format!("{} {object}", planned.change.operation.as_str()),
                 reason: error.message.clone(),
@@ -507,6 +518,14 @@ impl Writer {
                 return Err(Failure::Stopped(message));
             }
         }
+    }
+}
+
+/// Whether another object of its name has to go first.
+fn waits_for_the_old_object(planned: &Planned) -> bool {
+    match planned.change.operation {
+        Operation::Create => planned.change.live.is_some(),
+        operation => operation == Operation::Replace,
     }
 }
 

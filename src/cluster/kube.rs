@@ -48,6 +48,7 @@ use self::plain::PlainWrites;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::transport::{Answer, Server, Transport};
+use super::compact::{compact, kept};
 use super::estimate::{Going, written};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
@@ -182,7 +183,7 @@ impl KubeCluster {
         match self.transport.send(&call).await {
             Ok(answer) => {
                 let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
-                Ok(Written { object: Arc::new(answer.body), created, warnings: answer.warnings })
+                Ok(Written { object: kept(answer.body), created, warnings: answer.warnings })
             }
             Err(error) if plain::may_serve(&error) => {
                 self.instead(address, error, self.apply_plainly(address, body, options).await)
@@ -272,7 +273,7 @@ impl KubeCluster {
     /// Writes a whole object, which has the resourceVersion of what it replaces.
     async fn replace(&self, address: &Address, wanted: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
         let answer = self.transport.send(&Call::replace(address, wanted, options)?).await?;
-        Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings })
+        Ok(Written { object: kept(answer.body), created: false, warnings: answer.warnings })
     }
 
     /// A page of a list; with fewer objects if that many are too large to read at once.
@@ -350,7 +351,7 @@ impl Cluster for KubeCluster {
 
     async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
         match self.transport.json(&Call::get(address)?).await {
-            Ok(object) => Ok(Some(Arc::new(object))),
+            Ok(object) => Ok(Some(kept(object))),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -375,7 +376,7 @@ impl Cluster for KubeCluster {
     async fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
         let call = Call::create(address, body, dry_run)?;
         let answer = self.transport.send(&call).await?;
-        Ok(Written { object: Arc::new(answer.body), created: answer.status == 201, warnings: answer.warnings })
+        Ok(Written { object: kept(answer.body), created: answer.status == 201, warnings: answer.warnings })
     }
 
     async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
@@ -391,7 +392,7 @@ impl Cluster for KubeCluster {
         }
         let call = Call::patch(address, patch, dry_run)?;
         match self.transport.send(&call).await {
-            Ok(answer) => Ok(Written { object: Arc::new(answer.body), created: false, warnings: answer.warnings }),
+            Ok(answer) => Ok(Written { object: kept(answer.body), created: false, warnings: answer.warnings }),
             Err(error) if plain::may_serve(&error) => {
                 self.instead(address, error, self.patch_plainly(address, patch, dry_run).await)
             }
@@ -454,7 +455,7 @@ fn stamp(kind: &Kind, item: Map<String, Value>) -> Arc<Value> {
     let mut object = Map::with_capacity(item.len() + 2);
     object.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
     object.insert("kind".to_owned(), Value::String(kind.kind.clone()));
-    object.extend(item);
+    object.extend(item.into_iter().map(|(field, value)| (field, compact(value))));
     Arc::new(Value::Object(object))
 }
 

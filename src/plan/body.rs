@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::desired::Desired;
 use super::{original, renewal, takeover};
 use crate::app::identity::{ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
+use crate::cluster::compact::kept;
 use crate::config::rebase::{self, RebasedFrom};
 use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 use crate::managed_fields as fields;
@@ -92,6 +93,8 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
             keep_generated(&mut value, live);
         }
     }
+    // It stays until it is written, and stamps have made its maps grow.
+    let value = if Arc::ptr_eq(&value, &desired.value) { value } else { kept(Arc::unwrap_or_clone(value)) };
     Body { value, notes, failed }
 }
 

@@ -366,7 +366,7 @@ fn forget<'a>(
 /// Whether a removal may depend on the server's answer right before the write: every definition, and every existing
 /// object that was not verified. A new object that was not verified is checked by its strict write.
 fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
-    let writes = matches!(compared.operation, Operation::Create | Operation::Update | Operation::Replace);
+    let writes = compared.operation.applies();
     let is_unknown = matches!(compared.verification, Verification::NotVerified(_));
     let may_lose = wanted.object.is_definition() || (is_unknown && compared.operation == Operation::Update);
     writes && may_lose && !compared.no_dry_run

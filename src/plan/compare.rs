@@ -7,6 +7,7 @@ mod continued;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::{Value, json};
 
@@ -30,8 +31,8 @@ use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAG
 use crate::managed_fields as fields;
 use crate::storage::operators;
 
-/// Objects compared concurrently; the cluster limits its own requests.
-const CONCURRENCY: usize = 64;
+/// Objects compared concurrently: as many as the cluster may ever have requests under way.
+const CONCURRENCY: usize = 256;
 
 /// Compares every object that has no result yet.
 ///
@@ -150,7 +151,7 @@ async fn compare_unmasked(
         Ok(written) => {
             compared.verification = Verification::Server;
             compared.warnings = written.warnings;
-            compared.result = Some(written.object);
+            compared.result = Some(without_managers(written.object));
         }
         Err(error) => compared.refused = Some(error),
     }
@@ -275,6 +276,18 @@ async fn with_state(
     }
     compared.body = Some(body);
     Ok(compared)
+}
+
+/// The result of a creation: who owns which field, the write says anew. Of a custom resource it counts for the size.
+fn without_managers(result: Arc<Value>) -> Arc<Value> {
+    if is_custom_group(&ObjectRef::of(&result).group) {
+        return result;
+    }
+    let mut result = Arc::unwrap_or_clone(result);
+    if let Some(metadata) = result.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    Arc::new(result)
 }
 
 /// Whether the app already owns the object: by its label, or in a directory by the record.

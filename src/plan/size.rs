@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{Finding, Operation, Verdict, Verification};
+use pushback_preflight::{Finding, Verdict, Verification};
 use serde_json::Value;
 
 use super::Planned;
@@ -21,8 +21,7 @@ pub(super) fn check(objects: &[Planned]) -> Vec<Finding> {
 fn one(planned: &Planned) -> Option<Finding> {
     let change = &planned.change;
     // What the server refuses by itself, it has told.
-    let is_written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace)
-        && change.verification != Verification::Refused;
+    let is_written = change.operation.applies() && change.verification != Verification::Refused;
     let after = change.result.as_deref().or(change.desired.as_deref()).filter(|_| is_written)?;
     let is_custom = is_custom_group(&change.object.group);
     let size = stored(after, is_custom);

@@ -302,14 +302,14 @@ fn written(plan: &Plan, outcome: &Outcome) -> bool {
 
 /// Objects that exist after the run, as far as is known.
 fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> Inventory {
-    for ((planned, progress), object) in plan.objects.iter().zip(&outcome.progress).zip(&outcome.objects) {
+    for ((planned, progress), known) in plan.objects.iter().zip(&outcome.progress).zip(&outcome.entries) {
         let key = planned.change.object.key();
         let waited =
             matches!(progress, Progress::Done | Progress::Waiting(_) | Progress::TimedOut(_) | Progress::NeverReady(_));
         match planned.change.operation {
             Operation::Create | Operation::Update | Operation::Replace if waited => {
-                if let Some(object) = object {
-                    inventory.insert(key, entry(planned, object));
+                if let Some(entry) = known {
+                    inventory.insert(key, entry.clone());
                 }
             }
             // The record must not claim what was never created. An object being deleted is the app's until it is gone.

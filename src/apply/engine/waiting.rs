@@ -209,7 +209,7 @@ impl<'a> Engine<'a> {
         if self.is_deletion(node) && self.nodes[node].waiting().is_some() {
             self.done.gone();
         }
-        self.nodes[node].progress = Progress::Done;
+        self.nodes[node].done(&self.plan.objects[node]);
         self.tell_completed(node);
         self.release(node);
     }

@@ -26,7 +26,7 @@ pub struct Concurrency {
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self { start: 32, min: 1, max: 128 }
+        Self { start: 32, min: 1, max: 256 }
     }
 }
 
@@ -51,11 +51,12 @@ struct State {
     owed: usize,
     /// Successes since the limit was last adjusted.
     successes: usize,
-    /// Number of successes with a meaningful time, and the sum of these times.
-    timed: u32,
-    time: Duration,
+    /// The meaningful times among them.
+    times: Vec<Duration>,
     /// The best mean time of a window so far.
     best: Option<Duration>,
+    /// The shortest time of the quickest quarter of a window so far.
+    quickest: Option<Duration>,
     /// Whether a request has waited since the limit was last adjusted: a higher limit would be used.
     waited: bool,
     /// Whether the server has never been overloaded.
@@ -84,9 +85,9 @@ impl Limit {
                 limit: start,
                 owed: 0,
                 successes: 0,
-                timed: 0,
-                time: Duration::ZERO,
+                times: Vec::new(),
                 best: None,
+                quickest: None,
                 waited: false,
                 never_overloaded: true,
                 epoch: 0,
@@ -135,27 +136,26 @@ impl Permit {
     pub(super) fn succeeded(&self, time: Option<Duration>) {
         let mut state = self.limit.state();
         state.successes += 1;
-        if let Some(time) = time {
-            state.timed += 1;
-            state.time += time;
-        }
+        state.times.extend(time);
         if state.successes < state.limit {
             return;
         }
-        let mean = (state.timed > 0).then(|| state.time / state.timed);
+        let (mean, quick) = (state.mean_time(), state.quick_time());
         let (best, waited) = (state.best, state.waited);
         state.look_anew();
         let much_longer =
             matches!((mean, best), (Some(mean), Some(best)) if mean > best * SLOWDOWN_FACTOR + MIN_SLOWDOWN);
         if much_longer {
             // Consistently slow is normal, and becomes the new reference.
-            state.best = mean;
+            (state.best, state.quickest) = (mean, quick);
             self.limit.halve(&mut state);
             return;
         }
         state.best = [mean, best].into_iter().flatten().min();
-        // Half as long again: the server has begun to queue, and more requests would only lengthen the queue.
-        let queues = matches!((mean, best), (Some(mean), Some(best)) if mean > best + best / 2);
+        // Half as long again even for the quickest: the server has begun to queue, and more requests would only lengthen
+        // the queue. Others may have waited for a new connection.
+        let queues = matches!((quick, state.quickest), (Some(now), Some(best)) if now > best + best / 2);
+        state.quickest = [quick, state.quickest].into_iter().flatten().min();
         if waited && !queues {
             let more = if state.never_overloaded { state.limit } else { 1 };
             self.limit.grow(&mut state, more);
@@ -175,9 +175,19 @@ impl Permit {
 impl State {
     fn look_anew(&mut self) {
         self.successes = 0;
-        self.timed = 0;
-        self.time = Duration::ZERO;
+        self.times.clear();
         self.waited = false;
+    }
+
+    fn mean_time(&self) -> Option<Duration> {
+        let count = u32::try_from(self.times.len()).ok()?;
+        self.times.iter().sum::<Duration>().checked_div(count)
+    }
+
+    /// The longest time of the quickest quarter.
+    fn quick_time(&mut self) -> Option<Duration> {
+        let quarter = self.times.len() / 4;
+        (!self.times.is_empty()).then(|| *self.times.select_nth_unstable(quarter).1)
     }
 }
 
@@ -272,6 +282,24 @@ mod tests {
             assert_eq!(limit.current(), expected, "after answers that take {milliseconds} ms");
         }
         assert_eq!(free_places(&limit).await, 40);
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_for_a_new_connection_do_not_keep_the_limit_from_growing() {
+        let limit = limit(4, 1, 32);
+        for expected in [8, 16, 32] {
+            let full = limit.current();
+            let mut permits = Vec::new();
+            for _ in 0..full {
+                permits.push(limit.acquire().await.unwrap());
+            }
+            assert!(limit.acquire().now_or_never().is_none());
+            for (index, permit) in permits.iter().enumerate() {
+                let time = if index < full / 2 { 300 } else { 100 };
+                permit.succeeded(Some(Duration::from_millis(time)));
+            }
+            assert_eq!(limit.current(), expected);
+        }
     }
 
     #[tokio::test]

@@ -1,6 +1,5 @@
 //! Parses a watch: one JSON event per line, however the connection splits them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
@@ -11,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error;
+use crate::cluster::compact::kept;
 use crate::cluster::{ClusterError, ErrorKind, WatchEvent};
 
 /// A server sends a bookmark about every minute. After this long without any data, the connection is dead without
@@ -74,8 +74,8 @@ impl Reader {
 pub(super) fn read_line(line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
     let event: Event = super::transport::parse(line)?;
     match event.r#type.as_str() {
-        "ADDED" | "MODIFIED" => Ok(Some(WatchEvent::Applied(Arc::new(event.object)))),
-        "DELETED" => Ok(Some(WatchEvent::Deleted(Arc::new(event.object)))),
+        "ADDED" | "MODIFIED" => Ok(Some(WatchEvent::Applied(kept(event.object)))),
+        "DELETED" => Ok(Some(WatchEvent::Deleted(kept(event.object)))),
         "BOOKMARK" => Ok(Some(WatchEvent::Bookmark(event.object.resource_version().to_owned()))),
         "ERROR" => Err(error::watch_error(&event.object)),
         _ => Ok(None),

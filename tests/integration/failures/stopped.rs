@@ -15,7 +15,7 @@ use crate::support::running::Running;
 use crate::support::{Pushback, TestCase, TestCluster, cases, wait_until};
 
 /// As many requests as there are under way at most.
-const UNDER_WAY: usize = 128;
+const UNDER_WAY: usize = 256;
 
 pub(super) fn tests() -> Vec<TestCase> {
     cases![

@@ -10,8 +10,13 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
+use super::poll::poll;
+
 /// Generous: a request that takes this long on a loaded machine is stuck.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Within this a definition that is established is in discovery.
+const SERVED_WITHIN: Duration = Duration::from_secs(60);
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
@@ -188,10 +193,12 @@ impl ApiClient {
         self.find_path(object).is_some()
     }
 
-    /// The path of an object by its apiVersion, kind, namespace and name, as discovery has it.
+    /// The path of an object by its apiVersion, kind, namespace and name, as discovery has it. Of a definition that was
+    /// written a moment ago it may lag behind.
     #[track_caller]
     pub(crate) fn path_of(&self, object: &Value) -> String {
-        self.find_path(object).unwrap_or_else(|| panic!("not served: {} {}", object["apiVersion"], object["kind"]))
+        let found = poll(SERVED_WITHIN, || self.find_path(object));
+        found.unwrap_or_else(|| panic!("not served: {} {}", object["apiVersion"], object["kind"]))
     }
 
     #[track_caller]

@@ -4,12 +4,12 @@ use pushback_crd::definition::refusals;
 use pushback_crd::schema::invalid::Problem;
 
 use super::subject::NAME;
-use crate::facts::{Change, ClusterSide, Operation, Verification};
+use crate::facts::{Change, ClusterSide, Verification};
 use crate::finding::{Finding, Verdict};
 use crate::source::display_path;
 
 pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Finding>) {
-    let written = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);
+    let written = change.operation.applies();
     let Some(definition) = change.desired.as_deref().filter(|_| written) else { return };
     // A server's own answer is reported separately and says more. A directory accepts everything.
     let is_answered = matches!(change.verification, Verification::Server | Verification::Refused);

@@ -19,7 +19,7 @@ const SHOWN: usize = 3;
 pub(super) fn check(changes: &ChangeSet, questions: &mut Questions<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for change in &changes.changes {
-        let writes = matches!(change.operation, Operation::Create | Operation::Update | Operation::Replace);
+        let writes = change.operation.applies();
         let (true, true, Some(after)) = (writes, change.object.group == RBAC, change.after()) else { continue };
         findings.extend(match change.object.kind.as_str() {
             "Role" | "ClusterRole" => role(change, after, questions),
