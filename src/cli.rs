@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod kapp;
 pub mod list;
 pub mod logs;
+pub mod man;
 mod not_parsed;
 pub mod plan;
 pub mod record;
@@ -102,10 +103,12 @@ enum Command {
     /// Check that a folder of models is complete for one version: `upgrade validate-version`
     #[command(hide = true)]
     ValidateVersion(upgrade::validate_version::ValidateVersionArgs),
-    /// Print the version
-    Version,
+    /// Print the version, the build, and the Kubernetes versions that it is tested on
+    Version(version::VersionArgs),
     /// Print a shell's completion script
     Completion(completion::CompletionArgs),
+    /// Print a manual page, or write all of them
+    Man(man::ManArgs),
     /// Print the help of a command
     Help(help::HelpArgs),
 }
@@ -117,7 +120,7 @@ impl Command {
     /// JSON was requested.
     fn require_output(&self, global: &GlobalArgs) -> Result<(), CommandError> {
         let has_json = match self {
-            Self::Completion(_) | Self::Help(_) => false,
+            Self::Completion(_) | Self::Man(_) | Self::Help(_) => false,
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
             Self::ServeConversion(arguments) => arguments.has_json(),
             _ => true,
@@ -132,6 +135,9 @@ impl Command {
 /// Parses the command line and runs it.
 #[must_use]
 pub fn main(voice: Voice) -> ExitCode {
+    if let Some(code) = completion::engine::answer() {
+        return code;
+    }
     let arguments: Vec<_> = std::env::args_os().collect();
     let read = match voice {
         Voice::Pushback => parsed(&arguments).map_err(|error| (error, command_of(&arguments))),
@@ -181,8 +187,9 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
             Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
             Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
-            Command::Version => screen::simple(&global, version::run(&global)),
-            Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments, self::command())),
+            Command::Version(_) => screen::simple(&global, version::run(&global)),
+            Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments)),
+            Command::Man(arguments) => screen::simple(&global, man::run(&arguments, self::command())),
             Command::Help(asked) => help::run(&asked, &command_of(&arguments)),
         }
     });
@@ -217,10 +224,11 @@ impl Cli {
 }
 
 /// Commands that need no cluster, with the other global options that mean nothing to them.
-const LEFT_OUT: [(&str, &[&str]); 4] = [
+const LEFT_OUT: [(&str, &[&str]); 5] = [
     ("rules", &[]),
     ("version", &[]),
     ("completion", &["output", "color", "verbose"]),
+    ("man", &["output", "color", "verbose"]),
     ("help", &["output", "color", "verbose"]),
 ];
 

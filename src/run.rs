@@ -18,6 +18,7 @@ mod last_good;
 pub mod list;
 pub mod logs;
 pub mod look;
+pub mod names;
 pub mod options;
 pub mod outcome;
 pub mod planning;

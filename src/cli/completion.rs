@@ -1,12 +1,28 @@
-//! `pushback completion`.
+//! `pushback completion`: the script that has a shell ask this binary for completions, and the answers.
+
+pub mod engine;
+mod line;
+mod values;
 
 use anyhow::Context as _;
 use clap::Args;
 use clap_complete::Shell;
 
 /// Print a shell's completion script.
+///
+/// The script asks pushback itself while you type, so that apps, namespaces, contexts, rules and fingerprints of findings are
+/// completed too. What needs the cluster gets two seconds (fingerprints, for which the check is run, three); a cluster that does not
+/// answer completes nothing, without a message.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  source <(pushback completion bash)\n\nExit codes: 0 printed, 1 no such shell.")]
+#[command(after_help = "\
+Examples:
+  source <(pushback completion bash)
+  pushback completion fish
+
+In ~/.bashrc or ~/.zshrc: the first line, with the shell's name.
+In fish: pushback completion fish > ~/.config/fish/completions/pushback.fish
+
+Exit codes: 0 printed, 1 no such shell.")]
 pub struct CompletionArgs {
     /// Shell
     shell: Shell,
@@ -16,8 +32,8 @@ pub struct CompletionArgs {
 ///
 /// # Errors
 /// The script is not valid UTF-8.
-pub fn run(arguments: &CompletionArgs, mut command: clap::Command) -> anyhow::Result<String> {
+pub fn run(arguments: &CompletionArgs) -> anyhow::Result<String> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, "pushback", &mut script);
+    engine::write_script(arguments.shell, &mut script)?;
     String::from_utf8(script).with_context(|| format!("the {} script is not text", arguments.shell))
 }

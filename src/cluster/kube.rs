@@ -42,6 +42,7 @@ use tokio::sync::{Mutex, OnceCell};
 pub use self::connect::{Announce, ConnectOptions};
 use self::credentials::Authenticator;
 use self::endpoint::Endpoint;
+pub use self::kubeconfig::contexts;
 use self::lenient::Lenient;
 pub use self::limit::Concurrency;
 use self::plain::PlainWrites;

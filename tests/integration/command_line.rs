@@ -1,4 +1,4 @@
-//! The command line as its users meet it: help, completions, suggestions, streams, and events that always end.
+//! The command line as its users meet it: help, suggestions, streams, and events that always end.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -10,14 +10,12 @@ use crate::support::{Pushback, TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: help_names_every_command_and_groups_the_flags,
-        Nothing: every_shell_gets_a_completion_script,
         Nothing: help_is_a_command_too,
         Nothing: the_short_flag_for_output_is_a_format_everywhere,
         Nothing: commands_that_need_no_cluster_offer_none,
         Nothing: tables_keep_to_the_terminal,
         Nothing: the_changed_fields_of_a_plan_are_in_its_reports,
         Nothing: rules_are_listed_and_explained_and_slips_are_answered,
-        Nothing: the_version_is_the_same_by_both_ways,
         Nothing: the_question_is_answered_by_what_is_piped,
         Nothing: a_reader_that_goes_away_does_not_end_a_run,
         Nothing: the_json_of_a_check_is_its_report,
@@ -70,32 +68,6 @@ fn help_names_every_command_and_groups_the_flags() {
     assert!(none.stderr.contains("Usage: pushback [OPTIONS] <COMMAND>") && none.stdout.is_empty());
 }
 
-fn every_shell_gets_a_completion_script() {
-    for (shell, start) in [
-        ("bash", "_pushback() {"),
-        ("zsh", "#compdef pushback"),
-        ("fish", "# Print an optspec"),
-        ("elvish", "\nuse builtin;"),
-        ("powershell", "\nusing namespace System.Management.Automation"),
-    ] {
-        let script = help(&["completion", shell]);
-        assert!(script.starts_with(start), "{shell}: {:?}", script.lines().take(3).collect::<Vec<_>>());
-        assert!(COMMANDS.iter().all(|command| script.contains(command)), "{shell}");
-    }
-    let script = Pushback::new();
-    script.write("script", help(&["completion", "bash"]));
-    script.shell("bash", &["-n", "script"]);
-    let unknown = Pushback::new().run(&["completion", "bsh"]).expect(1);
-    insta::assert_snapshot!(unknown.stderr, @"
-    error: invalid value 'bsh' for '<SHELL>'
-      [possible values: bash, elvish, fish, powershell, zsh]
-
-      tip: a similar value exists: 'bash'
-
-    For more information, try '--help'.
-    ");
-}
-
 fn help_is_a_command_too() {
     for words in [&[][..], &["apply"], &["upgrade", "diff"], &["ls"], &["simulate-upgrade"]] {
         assert_eq!(help(&[&["help"], words].concat()), help(&[words, &["--help"]].concat()), "{words:?}");
@@ -138,7 +110,7 @@ fn the_short_flag_for_output_is_a_format_everywhere() {
 }
 
 fn commands_that_need_no_cluster_offer_none() {
-    for command in ["completion", "help", "rules", "version"] {
+    for command in ["completion", "help", "man", "rules", "version"] {
         let page = help(&[command, "--help"]);
         for flag in ["--cluster", "--kubeconfig", "--as", "--request-timeout", "--yes"] {
             assert!(!page.contains(&format!("{flag} ")) && !page.contains(&format!("{flag}\n")), "{command}: {page}");
@@ -236,15 +208,6 @@ fn the_question_is_answered_by_what_is_piped() {
     for (answer, why) in [("n\n", "not confirmed"), ("\n", "not confirmed"), ("", "there is nobody to ask")] {
         let (told, written) = answered(answer, 1);
         assert!(told.contains(why) && !written, "{answer:?}: {told}");
-    }
-}
-
-fn the_version_is_the_same_by_both_ways() {
-    let pushback = Pushback::new();
-    let version = format!(" {}\n", env!("CARGO_PKG_VERSION"));
-    for arguments in [["version"], ["--version"]] {
-        let printed = pushback.run(&arguments).expect(0).stdout;
-        assert!(printed.starts_with("pushback ") && printed.ends_with(&version), "{printed}");
     }
 }
 

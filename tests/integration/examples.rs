@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::binaries::Binaries;
 use crate::support::pushback::example;
-use crate::support::{Options, Pushback, TestCase, TestCluster, cases, poll, wait_until};
+use crate::support::{Options, Pushback, TestCase, TestCluster, cases, kapp, poll, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -16,18 +17,27 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: rules_of_your_own_refuse_what_they_name,
         Nothing: kubeconform_is_a_rule_where_it_is_given,
         ApiServer: a_server_takes_every_example,
+        ApiServer: an_app_of_kapp_is_taken_over_as_its_example_says,
+        ApiServer: a_release_of_helm_is_taken_over_as_its_example_says,
+        ApiServer: what_kustomize_prints_is_what_is_checked_in,
     ]
 }
 
-const EXAMPLES: [&str; 9] = [
+const EXAMPLES: [&str; 15] = [
     "conversion",
     "conversion-webhook",
+    "from-helm",
+    "from-kapp",
+    "kustomize",
     "operator",
     "operator-upgrade-bad",
     "operator-upgrade-fixed",
     "own-rules",
+    "policy-repository",
     "release-pipeline",
+    "release-train",
     "storage-migration",
+    "upgrade-models",
     "web-app",
 ];
 
@@ -81,7 +91,8 @@ fn refusals(cluster: &TestCluster, objects: Vec<Value>) -> Vec<String> {
 }
 
 fn every_example_is_tested_and_has_a_readme() {
-    let found = names(&directory(""));
+    let mut found = names(&directory(""));
+    assert!(found.remove("README.md"), "a list of all");
     assert_eq!(found, EXAMPLES.map(str::to_owned).into());
     for example in EXAMPLES {
         assert!(names(&directory(example)).contains("README.md"), "{example} has no README.md");
@@ -184,4 +195,58 @@ fn a_server_takes_every_example() {
     assert!(refused.len() == 1 && refused[0].contains("storedVersions"), "{refused:#?}");
     let refused = refusals(&cluster, objects("operator-upgrade-fixed"));
     assert!(refused.is_empty(), "operator-upgrade-fixed: {refused:#?}");
+}
+
+fn an_app_of_kapp_is_taken_over_as_its_example_says() {
+    let app = std::fs::read_to_string(directory("from-kapp").join("app.yaml")).expect("a manifest");
+    assert_eq!(app, kapp::input("01-plain", 1, &[]), "what kapp was given when its app was recorded");
+    let namespace = TestCluster::shared().namespace("from-kapp");
+    kapp::revive_with_managers("01-plain", &[("kd-a", &namespace)]);
+    let pushback = Pushback::on(TestCluster::shared());
+    let run = |arguments: &[&str], code: i32| {
+        pushback.run(&[arguments, &["-a", "shop", "-n", &namespace]].concat()).expect(code).stdout
+    };
+    assert!(pushback.run(&["list", "-n", &namespace]).expect(0).stdout.contains("shop"));
+    pushback.write("app.yaml", &app);
+    let told = run(&["diff", "-f", "app.yaml"], 0);
+    assert!(told.contains("continues the work of kapp (4 objects)") && !told.contains("spec"), "{told}");
+    pushback.write("app.yaml", app.replace("web:1.0", "web:1.1"));
+    let told = run(&["apply", "-f", "app.yaml", "--yes"], 0);
+    assert!(told.contains("registry.example/web:1.1") && told.contains("Plan: 4 to update"), "{told}");
+    run(&["diff", "-f", "app.yaml", "--diff-exit-status"], 2);
+    assert_eq!(run(&["history"], 0).lines().count(), 3, "kapp's change and this one, below a heading");
+}
+
+fn what_kustomize_prints_is_what_is_checked_in() {
+    let kubectl = Binaries::get(true).and_then(|binaries| binaries.command("kubectl")).expect("kubectl");
+    let mut command = std::process::Command::new(&kubectl[0]);
+    command.args(&kubectl[1..]).arg("kustomize").arg(directory("kustomize").join("overlays/production"));
+    let printed = command.output().expect("kubectl runs");
+    let checked_in = std::fs::read_to_string(directory("kustomize").join("production.yaml")).expect("a manifest");
+    assert_eq!(String::from_utf8_lossy(&printed.stdout), checked_in);
+}
+
+/// What Helm has set and the chart no longer sets stays, and so does its memory.
+fn a_release_of_helm_is_taken_over_as_its_example_says() {
+    let namespace = TestCluster::shared().namespace("from-helm");
+    let api = TestCluster::shared().api();
+    let there = |text: &str| text.replace("namespace: shop", &format!("namespace: {namespace}"));
+    let live = std::fs::read_to_string(directory("from-helm").join("live/shop.yaml")).expect("manifests");
+    let installed: Vec<Value> = serde_yaml::from_multiple(&there(&live)).expect("YAML");
+    for object in installed.iter().filter(|object| object["kind"] != "Namespace") {
+        let path = api.path_of(object);
+        let (collection, _) = path.rsplit_once('/').expect("a collection");
+        api.post(&format!("{collection}?fieldManager=helm"), object).ok();
+    }
+    let uid = |object: &Value| api.get(&api.path_of(object)).body["metadata"]["uid"].clone();
+    let before: Vec<Value> = installed.iter().skip(1).map(uid).collect();
+    let rendered = std::fs::read_to_string(directory("from-helm").join("rendered.yaml")).expect("manifests");
+    let pushback = Pushback::on(TestCluster::shared());
+    pushback.write("rendered.yaml", there(&rendered));
+    let apply = ["apply", "-a", "shop", "-n", &namespace, "-f", "rendered.yaml", "--yes"];
+    let told = pushback.run(&apply).expect(0).stdout;
+    assert!(told.contains("registry.example/web:1.5.0") && told.contains("Plan: 2 to update"), "{told}");
+    assert_eq!(installed.iter().skip(1).map(uid).collect::<Vec<_>>(), before, "nothing was made anew");
+    let deployment = api.get(&api.path_of(&installed[1])).body;
+    assert_eq!(deployment["metadata"]["annotations"]["meta.helm.sh/release-name"], "shop");
 }

@@ -11,6 +11,7 @@ mod budgets;
 mod bystanders;
 mod command_line;
 mod command_reference;
+mod completion;
 mod config;
 mod conversion;
 mod crd_pairs;
@@ -43,6 +44,7 @@ mod kept_fields;
 mod kill_points;
 mod label_apps;
 mod lenient;
+mod links;
 mod live_objects;
 mod locking;
 mod logs;
@@ -81,10 +83,12 @@ mod soak;
 mod storage;
 mod support;
 mod takeover;
+mod terminal_pictures;
 mod unchanged;
 mod unverified;
 mod upgrade_diff;
 mod upgrade_rule;
+mod version;
 mod versioned;
 mod waiting;
 
@@ -108,6 +112,7 @@ fn all_tests() -> Vec<TestCase> {
         bystanders::tests(),
         command_line::tests(),
         command_reference::tests(),
+        completion::tests(),
         config::tests(),
         conversion::tests(),
         create_strategy::tests(),
@@ -139,6 +144,7 @@ fn all_tests() -> Vec<TestCase> {
         kept_fields::tests(),
         kill_points::tests(),
         label_apps::tests(),
+        links::tests(),
         live_objects::tests(),
         locking::tests(),
         logs::tests(),
@@ -174,10 +180,12 @@ fn all_tests() -> Vec<TestCase> {
         soak::tests(),
         storage::tests(),
         takeover::tests(),
+        terminal_pictures::tests(),
         unchanged::tests(),
         unverified::tests(),
         upgrade_rule::tests(),
         upgrade_diff::tests(),
+        version::tests(),
         versioned::tests(),
         waiting::tests(),
     ]

@@ -1,4 +1,4 @@
-//! The transcripts of the README and the tour are what really happens: each ```` ```console ```` block is run, in order, at a
+//! The transcripts of the README, the tour and the examples are what really happens: each ```` ```console ```` block is run, in order, at a
 //! terminal, in a fresh copy of the examples. `UPDATE_DOCS=1` writes what happens instead of comparing.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ use crate::support::{TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: the_transcripts_of_the_readme_are_what_happens,
-        Nothing: the_readme_names_only_files_that_exist,
         Nothing: the_readme_lists_every_exit_code,
     ]
 }
@@ -28,7 +27,16 @@ fn readme() -> String {
 }
 
 /// Documents with transcripts.
-const TRANSCRIPTS: [&str; 2] = ["README.md", "docs/tour.md"];
+const TRANSCRIPTS: [&str; 8] = [
+    "README.md",
+    "docs/pull-request.md",
+    "docs/tour.md",
+    "examples/from-helm/README.md",
+    "examples/kustomize/README.md",
+    "examples/policy-repository/README.md",
+    "examples/release-train/README.md",
+    "examples/upgrade-models/README.md",
+];
 
 /// A document as pieces: text that stays, and commands with the lines that follow them.
 enum Piece {
@@ -101,11 +109,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Without what differs from run to run: how long things took, and which of several writes at a time ended first.
+/// Without what differs from run to run: how long things took, dates and digests of plans, and which of several writes at a time ended first.
 fn without_chance(output: &str) -> String {
     let times = Regex::new(r"\b\d+\.\d+s|\b\d+m \d+s").expect("a pattern");
-    let mut lines: Vec<String> =
-        output.trim_end().lines().map(|line| times.replace_all(line.trim_end(), "0.0s").into_owned()).collect();
+    let dates = Regex::new(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ|\b[0-9a-f]{64}\b").expect("a pattern");
+    let timeless = |line: &str| dates.replace_all(&times.replace_all(line, "0.0s"), "(differs)").into_owned();
+    let mut lines: Vec<String> = output.trim_end().lines().map(|line| timeless(line.trim_end())).collect();
     for run in lines.chunk_by_mut(|one, other| one.starts_with("  ✓ ") && other.starts_with("  ✓ ")) {
         run.sort_unstable();
     }
@@ -141,7 +150,7 @@ fn transcripts_happen(document: &str) {
             }
         }
     }
-    assert!(commands > 3, "only {commands} commands were found in {document}");
+    assert!(commands > 2, "only {commands} commands were found in {document}");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, written).expect("the document is written");
         return;
@@ -151,23 +160,6 @@ fn transcripts_happen(document: &str) {
         "{document} is stale; UPDATE_DOCS=1 cargo test --test integration readme corrects it\n{}",
         differences.join("\n")
     );
-}
-
-fn the_readme_names_only_files_that_exist() {
-    let link = Regex::new(r"\]\(([^)#:]+)(#[^)]*)?\)").expect("a pattern");
-    let mut found = 0;
-    for document in
-        ["README.md", "docs/README.md", "docs/tour.md", "docs/preflight.md", "docs/kapp.md", "docs/speed.md"]
-    {
-        let path = root().join(document);
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{document}: {error}"));
-        for target in link.captures_iter(&text) {
-            found += 1;
-            let named = path.parent().expect("a folder").join(&target[1]);
-            assert!(named.exists(), "{document} names {}, which does not exist", &target[1]);
-        }
-    }
-    assert!(found > 5, "only {found} links were found");
 }
 
 fn the_readme_lists_every_exit_code() {

@@ -62,6 +62,15 @@ pub(super) fn resolve(options: &ConnectOptions) -> Result<Target, ClusterError> 
     Ok(target)
 }
 
+/// The names of the contexts, where there is a kubeconfig that can be read.
+#[must_use]
+pub fn contexts(options: &ConnectOptions) -> Vec<String> {
+    match find(options) {
+        Ok(Origin::Kubeconfig(kubeconfig, _)) => kubeconfig.contexts.into_iter().map(|context| context.name).collect(),
+        _ => Vec::new(),
+    }
+}
+
 enum Origin {
     Kubeconfig(Box<Kubeconfig>, String),
     InCluster,

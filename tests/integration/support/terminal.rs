@@ -1,7 +1,7 @@
 //! Runs a program at a terminal of its own, and answers with what is on the screen when it has ended.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::process::{Child, Command, Stdio};
 
@@ -68,6 +68,11 @@ impl AtTerminal {
         }
     }
 
+    /// Presses keys.
+    pub(crate) fn type_in(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("a terminal that is open");
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process id");
         kill_process(pid, signal).expect("a running process");
@@ -80,6 +85,13 @@ impl AtTerminal {
         Shown { code: status.code().expect("an exit code"), screen: self.screen() }
     }
 
+    /// Reads to the end; the screen with its colours.
+    pub(crate) fn finish_with_colours(mut self) -> vt100::Screen {
+        while self.read() {}
+        self.child.wait().expect("an ended program");
+        self.emulated().screen().clone()
+    }
+
     /// Reads what is there, or waits for more; false at the end, which Linux says by an error.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
@@ -88,10 +100,15 @@ impl AtTerminal {
         count > 0
     }
 
-    fn screen(&self) -> String {
+    fn emulated(&self) -> vt100::Parser {
         let cells = |count: u16| NonZeroU16::new(count).expect("a size");
         let mut terminal = vt100::Parser::new(cells(ROWS), cells(self.columns), 0);
         terminal.process(&self.written);
+        terminal
+    }
+
+    fn screen(&self) -> String {
+        let terminal = self.emulated();
         let screen: Vec<String> = terminal.screen().contents().lines().map(|line| line.trim_end().to_owned()).collect();
         screen.join("\n").trim_end().to_owned()
     }
