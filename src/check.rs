@@ -1,5 +1,6 @@
 //! Gathers the facts that the selected rules need, together and concurrently, and runs the rules.
 
+pub mod facts_file;
 mod gather;
 mod programs;
 pub mod report;
@@ -7,7 +8,7 @@ pub mod second_look;
 
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::rule::{Artefact, Judgement};
+use pushback_preflight::rule::Artefact;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
@@ -50,9 +51,8 @@ pub async fn run(
     let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, ..known };
     let mut session = Session::new(selection, facts);
     answer(cluster, kinds, &mut session).await;
-    let refused = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
     let artefacts = session.artefacts();
-    let (report, facts) = session.finish(refused, waivers, today);
+    let (report, facts) = session.finish(plan.told_by_the_server(), waivers, today);
     RuleResults { report, facts, artefacts }
 }
 

@@ -27,6 +27,7 @@ pub mod serve_conversion;
 pub mod storage;
 pub mod tools;
 pub mod upgrade;
+pub mod verify;
 pub mod version;
 pub mod writing;
 
@@ -64,6 +65,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Save what apply would change, to be looked at and applied later; show a saved plan
     Plan(plan::PlanCommandArgs),
+    /// Check that a report, a saved plan, facts and this program belong together
+    Verify(verify::VerifyArgs),
     /// Show an app's objects and how they are
     Inspect(inspect::InspectArgs),
     /// List the apps of a namespace
@@ -165,6 +168,7 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::Diff(arguments) => diff::run(&global, arguments).await,
             Command::Check(arguments) => check::run(&global, arguments).await,
             Command::Plan(arguments) => plan::run(&global, arguments).await,
+            Command::Verify(arguments) => verify::run(&global, &arguments),
             Command::Inspect(arguments) if let Some(style) = &global.kapp => {
                 screen::simple_as_kapp(style, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
             }
@@ -217,6 +221,7 @@ impl Cli {
         match &mut cli.command {
             Command::Plan(arguments) => arguments.given = Given::of(name, below),
             Command::Apply(arguments) => arguments.given = Given::of(name, below),
+            Command::Check(arguments) => arguments.given = Given::of(name, below),
             _ => {}
         }
         Ok(cli)
@@ -224,8 +229,9 @@ impl Cli {
 }
 
 /// Commands that need no cluster, with the other global options that mean nothing to them.
-const LEFT_OUT: [(&str, &[&str]); 5] = [
+const LEFT_OUT: [(&str, &[&str]); 6] = [
     ("rules", &[]),
+    ("verify", &[]),
     ("version", &[]),
     ("completion", &["output", "color", "verbose"]),
     ("man", &["output", "color", "verbose"]),

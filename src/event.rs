@@ -410,8 +410,8 @@ impl From<Duration> for Millis {
 }
 
 /// Number of changes by operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Counts {
     /// Objects created.
     pub create: usize,
@@ -488,7 +488,7 @@ impl Counts {
 }
 
 /// One change as plans show it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedLine {
     /// Object.
@@ -496,15 +496,15 @@ pub struct PlannedLine {
     /// The operation.
     pub operation: Operation,
     /// Its position in the input.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
     /// Field changes, Secrets masked.
     pub fields: Vec<FieldLine>,
     /// The same as a unified diff, Secrets masked; only on request.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// Remarks: `not verified by the server: …`, `takes over spec.replicas from kubectl-scale`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The state before the change and after it, where it is asked for.
     #[serde(skip)]

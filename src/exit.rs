@@ -16,7 +16,8 @@ pub enum ExitCode {
     Changes = 3,
     /// Preflight refused the change; nothing written.
     Refused = 10,
-    /// A saved plan is stale, was edited, or is for another cluster, app or policy; nothing written.
+    /// A saved plan is stale, was edited, or is for another cluster, app or policy; facts were edited, or files are not of
+    /// one run. Nothing written.
     Stale = 11,
     /// Another run holds the app's lock.
     Locked = 12,

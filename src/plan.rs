@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::facts::MissingDefinition;
+use pushback_preflight::rule::Judgement;
 use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
 
 use crate::app::inventory::{Entry, Inventory};
@@ -204,6 +205,12 @@ impl Plan {
             kept: self.retained.objects.clone(),
             missing_definitions: self.missing_definitions.clone(),
         }
+    }
+
+    /// What the server rejected, or could not check.
+    #[must_use]
+    pub fn told_by_the_server(&self) -> Judgement {
+        Judgement { findings: self.refusals.clone(), unable: self.unable.clone() }
     }
 
     /// Whether any object is written.

@@ -24,13 +24,25 @@ const BASE64_FORMS: [GeneralPurpose; 4] = [STANDARD, STANDARD_NO_PAD, URL_SAFE_N
 
 const MASK: &str = "***";
 
-/// Text that is or names a URL, without its user, query and fragment, which can be secret.
+/// Text that is or names a URL, without its user, query and fragment, which can be secret; the digest of its content,
+/// `#sha256=…`, is none.
 pub(crate) fn url(text: &str) -> String {
-    let text = text.split(['?', '#']).next().unwrap_or_default();
+    let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
+    let text = text.split('?').next().unwrap_or_default();
+    let digest = digest_in(fragment).map(|digest| format!("#{DIGEST}{digest}")).unwrap_or_default();
     match text.split_once("://") {
-        Some((scheme, rest)) => format!("{scheme}://{}", rest.rsplit('@').next().unwrap_or_default()),
+        Some((scheme, rest)) => format!("{scheme}://{}{digest}", rest.rsplit('@').next().unwrap_or_default()),
         None => text.to_owned(),
     }
+}
+
+/// How a digest behind the # of a URL starts.
+pub(crate) const DIGEST: &str = "sha256=";
+
+/// The digest behind the # of a URL: 64 hexadecimal digits and nothing else.
+pub(crate) fn digest_in(fragment: &str) -> Option<&str> {
+    let digest = fragment.strip_prefix(DIGEST)?;
+    (digest.len() == 64 && digest.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(digest)
 }
 
 /// Values of a request that no message may show. Empty for requests without Secrets.

@@ -25,6 +25,7 @@ pub mod planning;
 pub mod policy;
 pub mod record;
 pub mod rename;
+pub mod replay;
 pub mod round;
 pub mod running;
 pub mod saved;
@@ -35,6 +36,7 @@ pub mod storage;
 pub mod tools;
 pub mod unknown_app;
 pub mod upgrade;
+pub mod verify;
 pub mod write;
 
 pub use running::Run;

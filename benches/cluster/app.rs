@@ -47,7 +47,7 @@ impl App<'_> {
         self.run(&["delete"])
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         let common = ["-a", "bench", "-n", self.namespace, "--yes", "-o", "json", WAIT, LEASE];
         let binary = Path::new(env!("CARGO_BIN_EXE_pushback"));
         let usage = measure::run(binary, &[arguments, &common].concat(), self.kubeconfig);

@@ -540,15 +540,24 @@ impl Facts {
     }
 }
 
-mod answers_as_list {
+/// Answers in JSON, whose maps have no keys but text: a list of pairs.
+pub mod answers_as_list {
     use super::{Answer, BTreeMap, Need};
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(answers: &BTreeMap<Need, Answer>, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes them.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(answers: &BTreeMap<Need, Answer>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(answers)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Need, Answer>, D::Error> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Need, Answer>, D::Error> {
         Ok(Vec::<(Need, Answer)>::deserialize(deserializer)?.into_iter().collect())
     }
 }

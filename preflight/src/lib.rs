@@ -25,6 +25,7 @@ pub mod reference;
 pub mod registry;
 pub mod remedy;
 mod repeated;
+pub mod replay;
 pub mod rule;
 mod rules;
 pub mod selection;

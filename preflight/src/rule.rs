@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::experiment::suite::Suite;
@@ -158,7 +159,8 @@ pub enum FailMode {
 }
 
 /// The result of a rule.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Judgement {
     /// The findings, in any order.
     pub findings: Vec<Finding>,

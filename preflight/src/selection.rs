@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::loosened::{Loosened, Loosening, RuleOff};
@@ -28,7 +29,8 @@ pub struct ConfigRule<'a> {
 }
 
 /// Who chose the rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The rule is in the default set.
     #[default]

@@ -51,9 +51,37 @@ impl InputError {
 
 /// The positions of all nodes of one document, in document order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenPositions")]
 pub struct Positions {
     file: Arc<str>,
     nodes: Vec<Node>,
+}
+
+/// Positions as a file has them, which anybody may have written.
+#[derive(Deserialize)]
+struct WrittenPositions {
+    file: Arc<str>,
+    nodes: Vec<Node>,
+}
+
+impl TryFrom<WrittenPositions> for Positions {
+    type Error = &'static str;
+
+    /// Each node has to count itself, and to end where the node around it ends or before.
+    fn try_from(WrittenPositions { file, nodes }: WrittenPositions) -> Result<Self, Self::Error> {
+        let mut ends = vec![nodes.len()];
+        for (index, node) in nodes.iter().enumerate() {
+            while ends.len() > 1 && ends.last().is_some_and(|end| *end <= index) {
+                ends.pop();
+            }
+            let end = index + node.size as usize;
+            if node.size == 0 || ends.last().is_none_or(|around| end > *around) {
+                return Err("positions whose sizes do not fit each other");
+            }
+            ends.push(end);
+        }
+        Ok(Self { file, nodes })
+    }
 }
 
 /// A node, followed by its descendants: `size` counts the node and all of them.

@@ -43,7 +43,7 @@ pub struct Waiver {
     /// Position of the entry in the input.
     pub position: Option<Position>,
     /// Whether it may cover nothing: it follows from an option, and nobody keeps a list of it.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub may_be_unused: bool,
 }
 

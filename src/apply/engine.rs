@@ -35,6 +35,7 @@ use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, Unfinished, UnfinishedLine, WaitOutcome};
 use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::graph::Order;
+use crate::plan::saved::Deletion;
 use crate::plan::{self, Plan, PlanWarning, Planned, refusal};
 use crate::stop::Stop;
 
@@ -71,6 +72,8 @@ pub struct Options {
     pub exit_early_on_apply_error: bool,
     /// A failed wait stops everything not yet started.
     pub exit_early_on_wait_error: bool,
+    /// What is deleted.
+    pub deletion: Deletion,
 }
 
 /// Scheduling state of one object.
@@ -243,6 +246,7 @@ impl<'a> Engine<'a> {
                     events,
                     masker: Masker::new(&config.diff_mask_rules),
                     timeout: options.apply_timeout,
+                    deletion: options.deletion,
                     gave_up,
                     uncertain: AtomicBool::new(false),
                 }),

@@ -33,6 +33,8 @@ use crate::cluster::{
 use crate::config::mask::Masker;
 use crate::event::{Awaited, Event, Events, WaitOutcome};
 use crate::plan::annotations::{self, CreateStrategy};
+use crate::plan::saved::Deletion;
+use crate::plan::saved::digests::set_otherwise_by_app;
 use crate::plan::takeover::Takeover;
 use crate::plan::{Planned, guard};
 
@@ -84,6 +86,8 @@ pub(super) struct Writer {
     pub(super) masker: Masker,
     /// Time limit for retrying one object's write.
     pub(super) timeout: Duration,
+    /// What is deleted.
+    pub(super) deletion: Deletion,
     /// True once nothing may be retried.
     pub(super) gave_up: watch::Receiver<bool>,
     /// Whether the lease has run out without an answer and this was reported.
@@ -428,6 +432,13 @@ impl Writer {
         }
         if annotations::read_live(&seen).orphan != annotations::read_live(live).orphan {
             return Err(Failure::Changed("its delete-strategy was changed since it was planned".to_owned()));
+        }
+        if self.deletion == Deletion::AsPlanned {
+            let places = set_otherwise_by_app(live, &seen);
+            if !places.is_empty() {
+                let message = format!("it was changed since it was planned: {}", places.join(", "));
+                return Err(Failure::Changed(message));
+            }
         }
         Ok(Some(seen))
     }

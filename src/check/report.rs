@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::{Loosened, RuleOff};
-use pushback_preflight::{Cause, Finding, RunReport};
-use serde::Serialize;
+use pushback_preflight::{Cause, Finding, RuleResult, RunReport, causes};
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Counts, PlannedLine, RuleLine, SCHEMA_VERSION};
 use crate::plan::waves::Waves;
@@ -105,6 +105,58 @@ impl CheckReport {
             waves: Waves::default(),
             today: String::new(),
             working_directory: PathBuf::new(),
+        }
+    }
+}
+
+/// What a report says besides the verdict.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReportParts {
+    /// App name.
+    pub app: String,
+    /// The cluster, as shown to people.
+    pub cluster: String,
+    /// Source of the policy; `None` if the manifests decided.
+    pub policy: Option<String>,
+    /// Number of changes by operation.
+    pub changes: Counts,
+    /// The changes themselves.
+    pub plan: Vec<PlannedLine>,
+    /// The order of the changes.
+    pub waves: Waves,
+}
+
+impl ReportParts {
+    /// The report on a verdict.
+    #[must_use]
+    pub fn report(self, verdict: &RunReport, today: &str) -> CheckReport {
+        CheckReport {
+            rules: verdict.rules.iter().map(RuleLine::from).collect(),
+            changes: self.changes,
+            plan: self.plan,
+            causes: causes(&verdict.findings),
+            findings: verdict.findings.clone(),
+            policy: PolicyReport::of(self.policy, verdict),
+            waves: self.waves,
+            today: today.to_owned(),
+            working_directory: std::env::current_dir().unwrap_or_default(),
+            ..CheckReport::new(&self.app, &self.cluster, verdict.outcome)
+        }
+    }
+}
+
+impl From<&RuleResult> for RuleLine {
+    fn from(rule: &RuleResult) -> Self {
+        Self {
+            name: rule.name.clone(),
+            outcome: rule.outcome,
+            breaking: rule.breaking,
+            unknown: rule.unknown,
+            changes: rule.changes,
+            waived: rule.waived,
+            summary: rule.summary.clone(),
+            reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
         }
     }
 }

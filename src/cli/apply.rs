@@ -15,7 +15,7 @@ use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
 use crate::exit::ExitCode;
-use crate::plan::saved::SavedPlan;
+use crate::plan::saved::{Deletion, SavedPlan};
 use crate::run::apply::{Apply, StopAfter};
 use crate::run::error::CommandError;
 use crate::run::options::{AppOptions, Command, RunOptions};
@@ -110,7 +110,10 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
-        let (as_text, write) = (diff.diff_changes, logs.resolve(write.resolve()));
+        let (as_text, mut write) = (diff.diff_changes, logs.resolve(write.resolve()));
+        if saved.is_some() {
+            write.engine.deletion = Deletion::AsPlanned;
+        }
         Apply { options, input, plan, as_text, write, is_confirmed, saved }.run(run, StopAfter::End).await
     })
     .await

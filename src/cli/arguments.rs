@@ -236,7 +236,8 @@ impl NamespaceArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// File, directory (read recursively), git:REF:PATH, https URL, or - for standard input; can be given more than once
+    /// File, directory (read recursively), git:REF:PATH, https URL (pinned with URL#sha256=DIGEST), or - for standard
+    /// input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,
     #[command(flatten)]

@@ -1,8 +1,11 @@
 //! `pushback check`: plan and preflight, nothing written.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
+use super::plan::given::Given;
 use super::reports::HeldDocument;
 use super::reports::StandardOutput;
 use super::screen;
@@ -10,6 +13,7 @@ use crate::exit::ExitCode;
 use crate::report::DiffStyle;
 use crate::run::compare::Compare;
 use crate::run::options::{Command, RunOptions};
+use crate::run::replay::Replay;
 
 /// Plan and run the preflight rules.
 #[derive(Debug, Args)]
@@ -20,11 +24,13 @@ Examples:
                                                              in a pull request: no cluster, no app
   pushback check -f new.yaml --cluster file:old.yaml         two files
   pushback check -f git:v2:deploy --cluster git:v1:deploy    two releases
-  pushback check -a shop -f shop/ --report json=report.json
+  pushback check -a shop -f shop/ --report json=report.json --facts-out facts.json
+  pushback check --facts facts.json                          the same again, no cluster
 
 With --output json, standard output holds the report, as with --report json=-.
 
-Exit codes: 0 nothing stands against it, 1 wrong input, 10 apply would be refused, 13 no cluster.")]
+Exit codes: 0 nothing stands against it, 1 wrong input, 10 apply would be refused, 11 the facts were
+edited, or another version has written them, 13 no cluster.")]
 pub struct CheckArgs {
     #[command(flatten)]
     app: OptionalAppArgs,
@@ -34,11 +40,18 @@ pub struct CheckArgs {
     plan: PlanArgs,
     #[command(flatten)]
     preflight: PreflightArgs,
+    /// Judge what --facts-out has written once more, as it was judged then; reads no cluster and no input. --config brings
+    /// the rules of the policy's own
+    #[arg(long, value_name = "FILE", help_heading = "Preflight")]
+    facts: Option<PathBuf>,
+    /// The options as they were given.
+    #[arg(skip)]
+    pub(super) given: Given,
 }
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
-    let CheckArgs { app, input, plan, preflight } = arguments;
+    let CheckArgs { app, input, plan, preflight, facts, given } = arguments;
     let document = HeldDocument::default();
     let held = HeldDocument::clone(&document);
     let (started, standard_output) = match global.wants_json() {
@@ -49,6 +62,11 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
         }
     };
     screen::complete(global, started, async |run| {
+        if let Some(path) = facts {
+            given.require_beside_facts()?;
+            let preflight = preflight.resolve(standard_output, &document)?;
+            return Replay { path, config: input.reading.config, preflight }.run(run);
+        }
         let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {

@@ -8,6 +8,7 @@ use super::arguments::duration;
 use crate::app::history;
 use crate::app::lease::LockOptions;
 use crate::apply::engine;
+use crate::plan::saved::Deletion;
 use crate::run::options::WriteOptions;
 
 /// How it is applied.
@@ -73,6 +74,7 @@ impl WriteArgs {
                 failure_log_lines: 0,
                 exit_early_on_apply_error: self.exit_early_on_apply_error,
                 exit_early_on_wait_error: self.exit_early_on_wait_error,
+                deletion: Deletion::default(),
             },
             lock: LockOptions::new(self.lock_lease, self.lock_wait),
             history: self.app_changes_max_to_keep,

@@ -2,6 +2,7 @@
 //! Only regular files are opened, and pipes that the shell has already opened.
 
 mod fetch;
+mod pin;
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use super::input::{InputError, error_in};
 use super::limits::{read_limited, size};
 use super::options::LoadOptions;
 use crate::redact;
+use pin::Pin;
 
 /// Maximum depth below a given directory.
 const MAX_DIRECTORY_DEPTH: usize = 64;
@@ -34,7 +36,7 @@ enum Location {
     File(PathBuf),
     /// A pipe that the shell has opened: `-f <(helm template …)`.
     InheritedPipe(PathBuf),
-    Url(Url),
+    Url(Url, Option<Pin>),
     /// A file of a git ref, read together with the others of that ref.
     Git(Vec<u8>),
 }
@@ -50,7 +52,8 @@ pub(super) struct FoundSources {
     pub(super) errors: Vec<InputError>,
 }
 
-/// An input for display, in whatever form it is given: a URL without user, password, query and fragment.
+/// An input for display, in whatever form it is given: a URL without user, password and query, and without a fragment that
+/// is no digest.
 #[must_use]
 pub fn shown_input(input: &str) -> String {
     if input.contains("://") { redact::url(input) } else { input.to_owned() }
@@ -110,7 +113,13 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
             ));
         }
     }
-    Ok(Source { name, location: Location::Url(url) })
+    let pin = match url.fragment().map(str::parse) {
+        None => None,
+        Some(Ok(pin)) => Some(pin),
+        // It is not quoted: it may be anything, such as a token.
+        Some(Err(hint)) => return Err(error_in(&name, "what stands behind the # is no digest", &[hint])),
+    };
+    Ok(Source { name, location: Location::Url(url, pin) })
 }
 
 /// Finds `git:REF:PATH` in the repository of the working directory. The path is required.
@@ -284,7 +293,16 @@ impl Source {
                     read_limited(&mut file, limit).map_err(failed)?
                 }
             }
-            Location::Url(url) => fetch::fetch(&url, &self.name, limit)?,
+            Location::Url(url, pin) => {
+                let bytes = fetch::fetch(&url, &self.name, limit)?;
+                if let (Some(pin), Some(bytes)) = (pin, &bytes) {
+                    pin.check(bytes).map_err(|message| {
+                        let hint = "Look at what is there now; if it is as you want it, pin its digest.";
+                        error_in(&self.name, message, &[hint])
+                    })?;
+                }
+                bytes
+            }
         };
         bytes.ok_or_else(|| {
             error_in(

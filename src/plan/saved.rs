@@ -58,6 +58,14 @@ pub struct SavedPlan {
     pub objects: Vec<SavedObject>,
 }
 
+impl SavedTool {
+    /// This program.
+    #[must_use]
+    pub fn this() -> Self {
+        Self { name: "pushback".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
+    }
+}
+
 /// The program that made a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -208,6 +216,16 @@ pub struct SavedObject {
     pub position: Option<Position>,
 }
 
+/// Whether an object is deleted that was changed since it was planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deletion {
+    /// It goes anyway: it is no longer in the input.
+    #[default]
+    Anyway,
+    /// It stays, and its deletion has failed: somebody has approved to delete it as it was.
+    AsPlanned,
+}
+
 /// Why a file is no plan that can be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedPlanError {
@@ -226,6 +244,12 @@ pub enum SavedPlanError {
 }
 
 impl SavedPlan {
+    /// Whether a text is a plan, rightly or wrongly.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        text.starts_with(KIND)
+    }
+
     /// The text of the file. The same plan gives the same bytes.
     #[must_use]
     pub fn render(&self) -> String {
@@ -244,7 +268,7 @@ impl SavedPlan {
     /// # Errors
     /// It is something else, was edited, or is of a later format.
     pub fn parse(text: &str) -> Result<Self, SavedPlanError> {
-        if !text.starts_with(KIND) {
+        if !Self::is_one(text) {
             return Err(SavedPlanError::NotAPlan);
         }
         let Some((content, _)) = text.rsplit_once(DIGEST) else { return Err(SavedPlanError::Edited) };

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::{ObjectRef, Operation};
+use serde::{Deserialize, Serialize};
 
 use super::{Plan, Planned};
 use crate::config::ordering::expand;
@@ -14,7 +15,7 @@ const FEW: usize = 3;
 const BOXES: usize = 10;
 
 /// The changes of a plan in waves.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waves {
     /// What is shown, by wave.
     pub boxes: Vec<WaveBox>,
@@ -23,7 +24,7 @@ pub struct Waves {
 }
 
 /// One object, or several of a kind, to which the same is done in the same wave.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaveBox {
     /// Number of changes that have to come before, one after the other.
     pub wave: usize,

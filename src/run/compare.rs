@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use pushback_preflight::judge::{self, RunReport};
-use pushback_preflight::rule::Judgement;
 use pushback_preflight::waiver::Accepted;
 
 use super::error::CommandError;
@@ -16,8 +15,6 @@ use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, look, record};
 use crate::check::second_look::SecondLook;
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
 use crate::plan::Plan;
 
 /// Options of a comparison.
@@ -40,11 +37,7 @@ impl Compare {
     /// Invalid input, or no cluster.
     pub async fn check(self, run: &mut Run) -> Result<End, CommandError> {
         let Compared { setup, plan, report, .. } = self.compare(run, true).await?;
-        let end = match report.outcome.refuses() {
-            true => End::refused(&report),
-            false if report.rules.is_empty() => End::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
-            false => End::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
-        };
+        let end = End::of_check(&report);
         // The process ends next and frees all memory at once: freeing large definitions one by one takes long.
         std::mem::forget((setup, plan, report));
         Ok(end)
@@ -105,8 +98,7 @@ pub(super) struct Compared {
 
 /// Reports problems found while planning, without running any rule.
 fn told_by_the_server(run: &Run, setup: &Setup, plan: &Plan) -> Result<RunReport, CommandError> {
-    let server = Judgement { findings: plan.refusals.clone(), unable: plan.unable.clone() };
-    let report = judge::judge(Vec::new(), server, &[], &Accepted::new(), &run.environment.today());
+    let report = judge::judge(Vec::new(), plan.told_by_the_server(), &[], &Accepted::new(), &run.environment.today());
     judging::show_findings(run, setup, plan, &report.findings);
     judging::report(run, setup, plan, &report)?;
     Ok(report)

@@ -1,14 +1,15 @@
 //! Runs preflight on a plan: the result is shown, reported, and kept to judge single changes again before their write.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
 use pushback_preflight::facts::ClusterFacts;
 use pushback_preflight::judge::RunReport;
+use pushback_preflight::replay::JudgedBy;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, ObjectExt, Severity, Waiver, causes, registry};
+use pushback_preflight::{Answer, Facts, Finding, Need, ObjectExt, Severity, Waiver, registry};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -16,7 +17,8 @@ use super::options::PreflightOptions;
 use super::running::Run;
 use super::setup::Setup;
 use crate::atomic_file;
-use crate::check::report::{CheckReport, PolicyReport};
+use crate::check::facts_file::{self, FactsFile};
+use crate::check::report::ReportParts;
 use crate::check::second_look::SecondLook;
 use crate::check::{self, RuleResults};
 use crate::config::Config;
@@ -70,32 +72,32 @@ pub async fn judge(
     let mut waivers: Vec<Waiver> = setup.waivers.iter().cloned().chain(carried_over(plan)).collect();
     waivers.extend(converted(plan).filter(|(planned, _)| has_begun(planned)).map(|(_, waiver)| waiver));
     run.planning("running preflight");
+    let (selection, today) = (setup.selection_so_far(), run.environment.today());
     let known = Facts {
         cluster: ClusterFacts { asked_version: preflight.kubernetes_version, ..ClusterFacts::default() },
         answers: setup.answers.clone(),
         invocation: run.environment.invocation.clone(),
         ..Facts::default()
     };
-    let RuleResults { report, facts, artefacts } = check::run(
-        &*setup.cluster,
-        &setup.kinds,
-        plan,
-        setup.selection_so_far(),
-        known,
-        &waivers,
-        &run.environment.today(),
-    )
-    .await;
+    let RuleResults { report, facts, artefacts } =
+        check::run(&*setup.cluster, &setup.kinds, plan, selection.clone(), known, &waivers, &today).await;
     setup.accept(&report.accepted());
     show_findings(run, setup, plan, &report.findings);
     run.events.send(Event::Preflight {
         outcome: report.outcome,
-        rules: report.rules.iter().map(rule_line).collect(),
+        rules: report.rules.iter().map(RuleLine::from).collect(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
     artefacts.iter().try_for_each(|artefact| write(run, artefact))?;
     if let Some(path) = &preflight.facts_out {
-        write_facts(path, facts.clone(), &setup.config)?;
+        let judged_by = JudgedBy::of(&selection, &waivers, &today, plan.told_by_the_server());
+        let parts = report_parts(setup, plan);
+        let named = facts_file::Digests {
+            report: facts_file::digest_of(&parts.clone().report(&report, &today)),
+            answers: digest_of_answers(facts.answers.clone(), &setup.config),
+        };
+        let facts = masked(facts.clone(), &setup.config);
+        write_facts(path, &FactsFile::new(facts, judged_by, report.clone(), parts, named))?;
     }
     self::report(run, setup, plan, &report)?;
     let second_look = SecondLook {
@@ -104,7 +106,7 @@ pub async fn judge(
         selection: setup.selection_so_far(),
         facts,
         waivers: waivers.into_iter().chain(converted(plan).map(|(_, waiver)| waiver)).collect(),
-        today: run.environment.today(),
+        today,
     };
     Ok(PreflightResult { report, second_look: Arc::new(second_look) })
 }
@@ -163,26 +165,22 @@ fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), Command
 /// A report cannot be written.
 pub fn report(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> Result<(), CommandError> {
     match &setup.reports {
-        Some(reports) => reports.take(&check_report(run, setup, plan, report)),
+        Some(reports) => reports.take(&report_parts(setup, plan).report(report, &run.environment.today())),
         None => Ok(()),
     }
 }
 
-/// The check report of a run.
-fn check_report(run: &Run, setup: &Setup, plan: &Plan, report: &RunReport) -> CheckReport {
+/// What the report says besides the verdict.
+fn report_parts(setup: &Setup, plan: &Plan) -> ReportParts {
     let view = plan::View { config: &setup.config, text: false };
     let (changes, lines) = plan::planned_lines(plan, &view);
-    CheckReport {
-        rules: report.rules.iter().map(rule_line).collect(),
+    ReportParts {
+        app: setup.app.name.clone(),
+        cluster: setup.cluster.description(),
+        policy: setup.policy_source.clone(),
         changes,
         plan: lines,
-        causes: causes(&report.findings),
-        findings: report.findings.clone(),
-        policy: PolicyReport::of(setup.policy_source.clone(), report),
         waves: Waves::of(plan),
-        today: run.environment.today(),
-        working_directory: std::env::current_dir().unwrap_or_default(),
-        ..CheckReport::new(&setup.app.name, &setup.cluster.description(), report.outcome)
     }
 }
 
@@ -206,29 +204,15 @@ pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]
     }
 }
 
-fn rule_line(rule: &pushback_preflight::judge::RuleResult) -> RuleLine {
-    RuleLine {
-        name: rule.name.clone(),
-        outcome: rule.outcome,
-        breaking: rule.breaking,
-        unknown: rule.unknown,
-        changes: rule.changes,
-        waived: rule.waived,
-        summary: rule.summary.clone(),
-        reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
-    }
-}
-
 /// Digest of what the rules knew of the cluster; Secrets are masked before it is made.
-pub fn digest_of_answers(facts: Facts, config: &Config) -> String {
-    let answers = serde_json::to_value(masked(facts, config)).unwrap_or_default();
+pub fn digest_of_answers(answers: BTreeMap<Need, Answer>, config: &Config) -> String {
+    let facts = masked(Facts { answers, ..Facts::default() }, config);
+    let answers = serde_json::to_value(facts).unwrap_or_default();
     plain(&answers["answers"].to_string())
 }
 
-fn write_facts(path: &Path, facts: Facts, config: &Config) -> Result<(), CommandError> {
-    let facts = masked(facts, config);
-    let text = serde_json::to_string_pretty(&facts).map_err(|error| CommandError::usage(error.to_string()))?;
-    atomic_file::replace(path, text.as_bytes())
+fn write_facts(path: &Path, facts: &FactsFile) -> Result<(), CommandError> {
+    atomic_file::replace(path, facts.render().as_bytes())
         .map_err(|error| CommandError::usage(format!("failed to write {}: {error}", path.display())))
 }
 
@@ -238,11 +222,12 @@ fn masked(mut facts: Facts, config: &Config) -> Facts {
     let mut numbers = crate::config::mask::MaskNumbers::default();
     let changes = facts.changes.changes.iter_mut();
     let of_changes = changes.flat_map(|change| [&mut change.desired, &mut change.live, &mut change.result]).flatten();
+    let kept = facts.changes.kept.iter_mut();
     let of_answers = facts.answers.values_mut().filter_map(|answer| match answer {
         Answer::Object { object } => object.as_mut(),
         _ => None,
     });
-    for object in of_changes.chain(of_answers) {
+    for object in of_changes.chain(kept).chain(of_answers) {
         let masked = masker.masked_paths(object);
         let object = Arc::make_mut(object);
         // In a directory the version is a digest of the content: short secret values could be guessed from it.

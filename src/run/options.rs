@@ -18,6 +18,7 @@ use crate::check::report::CheckReport;
 use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
 use crate::plan::part::Selection;
+use crate::plan::saved::Deletion;
 
 /// Options of every run.
 #[derive(Clone, Debug)]
@@ -240,6 +241,7 @@ impl Default for WriteOptions {
                 failure_log_lines: engine::FAILURE_LOG_LINES,
                 exit_early_on_apply_error: true,
                 exit_early_on_wait_error: true,
+                deletion: Deletion::default(),
             },
             lock: LockOptions::default(),
             history: history::KEEP,

@@ -116,6 +116,15 @@ impl End {
         self
     }
 
+    /// The end of a check.
+    pub fn of_check(report: &RunReport) -> Self {
+        match report.outcome.refuses() {
+            true => Self::refused(report),
+            false if report.rules.is_empty() => Self::new(ExitCode::Success, RunOutcome::Unchecked, Counts::default()),
+            false => Self::new(ExitCode::Success, RunOutcome::Passed, Counts::default()),
+        }
+    }
+
     /// The end of a comparison. With `exit_status`, the code says whether there are changes.
     pub fn of_diff(has_changes: bool, exit_status: bool) -> Self {
         let (code, word) = match (has_changes, exit_status) {

@@ -35,10 +35,20 @@ const AGAIN: &str = "`pushback plan` makes a new one, to be looked at again";
 pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
     let failed = |text: String| CommandError::usage(format!("{}: {text}", path.display()));
     let text = fs::read_to_string(path).map_err(|error| failed(reason(&error)))?;
-    SavedPlan::parse(&text).map_err(|error| match error {
+    parse(path, &text)
+}
+
+/// Reads the text of a plan.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(path: &Path, text: &str) -> Result<SavedPlan, CommandError> {
+    let named = |text: String| format!("{}: {text}", path.display());
+    let failed = |text: String| CommandError::usage(named(text));
+    SavedPlan::parse(text).map_err(|error| match error {
         SavedPlanError::NotAPlan => failed(error.to_string()).with_hint("`pushback plan --out FILE` makes one"),
-        SavedPlanError::Newer(_) => stale(vec![error.to_string()], "use the version that has made it"),
-        SavedPlanError::Edited | SavedPlanError::Unreadable(_) => stale(vec![error.to_string()], AGAIN),
+        SavedPlanError::Newer(_) => stale(vec![named(error.to_string())], "use the version that has made it"),
+        SavedPlanError::Edited | SavedPlanError::Unreadable(_) => stale(vec![named(error.to_string())], AGAIN),
     })
 }
 
@@ -158,7 +168,7 @@ fn some_stale(moved: Vec<String>, hint: &str) -> Result<(), CommandError> {
 }
 
 /// The error of a plan that is not carried out.
-fn stale(mut moved: Vec<String>, hint: &str) -> CommandError {
+pub fn stale(mut moved: Vec<String>, hint: &str) -> CommandError {
     let more = moved.len().saturating_sub(NAMED);
     moved.truncate(NAMED);
     if more > 0 {

@@ -27,6 +27,7 @@ mod drift;
 mod examples;
 mod exists;
 mod experiments;
+mod facts_files;
 mod failures;
 mod field_conflicts;
 mod filters;
@@ -128,6 +129,7 @@ fn all_tests() -> Vec<TestCase> {
         exists::tests(),
         experiments::tests(),
         failures::tests(),
+        facts_files::tests(),
         field_conflicts::tests(),
         filters::tests(),
         gates::tests(),

@@ -3,6 +3,8 @@
 
 mod cost;
 mod moved;
+mod races;
+mod release;
 mod secret;
 
 use pushback::plan::saved::{SCHEMA_VERSION, SavedPlan};
@@ -14,12 +16,13 @@ pub(crate) fn tests() -> Vec<TestCase> {
     let own = cases![
         Nothing: a_plan_is_carried_out_without_a_question,
         Nothing: whatever_is_not_as_the_plan_has_it_is_refused,
+        Nothing: what_does_not_matter_does_not_make_a_plan_stale,
         Nothing: a_plan_that_the_rules_refuse_is_not_saved,
         Nothing: a_plan_has_its_own_options,
         Nothing: a_plan_is_shown,
         Nothing: a_plan_of_the_first_format_is_read,
     ];
-    [own, cost::tests(), moved::tests(), secret::tests()].concat()
+    [own, cost::tests(), moved::tests(), races::tests(), release::tests(), secret::tests()].concat()
 }
 
 const PLAN: [&str; 9] = ["plan", "-a", "shop", "-f", "shop", "--config", "policy.yaml", "--cluster", "dir:live"];
@@ -210,6 +213,93 @@ const REFUSED: &[(&str, Change, &[&str], &str)] = &[
         "ConfigMap default/d: the plan has it created, and it exists by now",
     ),
     (
+        "renamed input, in another order",
+        |it| {
+            it.write("shop/z.yaml", it.read("shop/a.yaml"));
+            remove(it, "shop/a.yaml");
+        },
+        &[],
+        "shop/a.yaml is no longer among the input",
+    ),
+    (
+        "content that changed places",
+        |it| {
+            let (b, d) = (it.read("shop/b.yaml"), it.read("shop/d.yaml"));
+            it.write("shop/b.yaml", d).write("shop/d.yaml", b);
+        },
+        &[],
+        "shop/b.yaml was edited",
+    ),
+    (
+        "one rule more",
+        |it| replace(it, "policy.yaml", "- name: RemovedAPIs\n", "- name: RemovedAPIs\n- name: References\n"),
+        &[],
+        "rule References runs as well",
+    ),
+    (
+        "other setting",
+        |it| replace(it, "policy.yaml", "RemovedAPIs\n", "RemovedAPIs\n  config: {failMode: open}\n"),
+        &[],
+        "rule RemovedAPIs has other settings",
+    ),
+    (
+        "no rule",
+        |it| {
+            it.write("empty.yaml", "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules: []\n");
+        },
+        &["--config", "empty.yaml"],
+        "rule CRDUpgradeSafety does not run",
+    ),
+    (
+        "waiver gone",
+        |it| replace(it, "policy.yaml", "- {rule: RemovedAPIs", "- {rule: References"),
+        &[],
+        "other waivers are in effect",
+    ),
+    (
+        "options",
+        |it| reseal(it, |plan| drop(plan.options.insert("--into-ns".to_owned(), vec!["other".to_owned()]))),
+        &[],
+        "ConfigMap other/a: the plan does not have it, and now it would be created",
+    ),
+    (
+        "options, to keep what goes",
+        |it| reseal(it, |plan| drop(plan.options.insert("--patch".to_owned(), Vec::new()))),
+        &[],
+        "ConfigMap default/c: the plan deletes it, and it is gone or no longer the app's",
+    ),
+    (
+        "object less",
+        |it| reseal(it, |plan| plan.objects.retain(|line| line.object.name != "d")),
+        &[],
+        "ConfigMap default/d: the plan does not have it, and now it would be created",
+    ),
+    (
+        "manifest",
+        |it| reseal(it, |plan| plan.objects[0].manifest = "0".repeat(32)),
+        &[],
+        "ConfigMap default/a: something else would be written",
+    ),
+    (
+        "uid",
+        |it| reseal(it, |plan| plan.objects[1].uid = "another".to_owned()),
+        &[],
+        "ConfigMap default/b: it was deleted and created again",
+    ),
+    (
+        "API version",
+        |it| reseal(it, |plan| plan.objects[1].object.version = "v2".to_owned()),
+        &[],
+        "ConfigMap default/b: its API version is v1 now, and was v2",
+    ),
+    ("finding", |it| reseal(it, |plan| plan.verdict.findings.clear()), &[], "preflightWaivers says of"),
+    (
+        "two clusters that are called the same",
+        |it| reseal(it, |plan| plan.cluster.id = "0".repeat(32)),
+        &[],
+        "the plan is for another cluster at dir:live",
+    ),
+    (
         "carried out",
         |it| {
             apply(it, &[]).expect(0);
@@ -233,7 +323,52 @@ fn whatever_is_not_as_the_plan_has_it_is_refused() {
         }
     }
     assert!(told.is_empty(), "{}", told.join("\n"));
-    assert!(REFUSED.len() > 30);
+    assert!(REFUSED.len() >= 48, "{}", REFUSED.len());
+}
+
+/// The files may be somewhere else, in other names and another order, and the cluster's folder may hold more.
+fn what_does_not_matter_does_not_make_a_plan_stale() {
+    let changes: [(&str, Change, &[&str]); 4] = [
+        (
+            "another folder",
+            |it| {
+                for name in ["a", "b", "d"] {
+                    it.write(&format!("elsewhere/{name}.yaml"), it.read(&format!("shop/{name}.yaml")));
+                    remove(it, &format!("shop/{name}.yaml"));
+                }
+            },
+            &["-f", "elsewhere"],
+        ),
+        (
+            "another name",
+            |it| {
+                it.write("shop/b2.yaml", it.read("shop/b.yaml"));
+                remove(it, "shop/b.yaml");
+            },
+            &[],
+        ),
+        (
+            "the same policy elsewhere",
+            |it| {
+                it.write("policies/policy.yaml", it.read("policy.yaml"));
+            },
+            &["--config", "policies/policy.yaml"],
+        ),
+        (
+            "unrelated objects",
+            |it| {
+                it.write("live/theirs.yaml", config_map("theirs", "x"));
+            },
+            &[],
+        ),
+    ];
+    for (title, change, given) in changes {
+        let pushback = shop();
+        plan(&pushback, &[]).expect(0);
+        change(&pushback);
+        let ran = apply(&pushback, given);
+        assert_eq!(ran.code, 0, "{title}: {}", ran.stderr);
+    }
 }
 
 fn a_plan_that_the_rules_refuse_is_not_saved() {

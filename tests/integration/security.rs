@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::support::http::{self, kubeconfig, write_json};
 use crate::support::https::{HttpsServer, Request};
@@ -17,6 +18,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_credential_plugin_that_is_not_allowed_is_not_run,
         Nothing: a_credential_plugin_reads_no_input_and_runs_once,
         Nothing: a_url_leads_to_manifests_over_https_alone,
+        Nothing: a_url_with_a_digest_leads_to_that_content_alone,
         Nothing: no_credentials_follow_a_redirect_to_another_server,
         Nothing: nothing_that_a_terminal_acts_on_gets_through,
         Nothing: no_report_goes_where_a_link_leads,
@@ -184,6 +186,48 @@ fn a_url_leads_to_manifests_over_https_alone() {
     // A server that nobody vouches for.
     let ran = diff(&Pushback::new(), &at("a.yaml"), &[]).expect(1);
     assert!(ran.stderr.contains("no trusted connection"), "{}", ran.stderr);
+}
+
+fn a_url_with_a_digest_leads_to_that_content_alone() {
+    let (pushback, server) = manifests(Pushback::new(), |request| match request.target.as_str() {
+        "/a.yaml" => (200, config_map()),
+        "/moved" => (302, json!("/a.yaml")),
+        _ => (200, policy()),
+    });
+    let at = |path: &str| format!("https://127.0.0.1:{}/{path}", server.port());
+    let diff = |input: &str, more: &[&str]| {
+        pushback.run(&[&["diff", "-a", "x", "--cluster", "dir:live", "-f", input][..], more].concat())
+    };
+    let pin = format!("sha256={}", digest(&config_map()));
+    let other = format!("sha256={}", "0".repeat(64));
+    for path in ["a.yaml", "moved"] {
+        diff(&at(&format!("{path}#{pin}")), &[]).expect(0);
+        let ran = diff(&at(&format!("{path}#{other}")), &[]).expect(1);
+        assert!([&pin[7..], &other[7..]].iter().all(|digest| ran.stderr.contains(digest)), "{}", ran.stderr);
+    }
+    // A typing error pins nothing, so it is one. What else may stand there is not shown.
+    for wrong in ["", "sha256=", "sha265=00", "hunter2", &pin[..pin.len() - 1], &format!("{pin}0")] {
+        let ran = diff(&at(&format!("a.yaml#{wrong}")), &[]).expect(1);
+        assert!(ran.stderr.contains("what stands behind the # is no digest"), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("hunter2"), "{}", ran.stderr);
+    }
+    let judged_by = |pin: &str| diff(&at("a.yaml"), &["--config", &at(&format!("policy.yaml#{pin}"))]);
+    judged_by(&format!("sha256={}", digest(&policy()))).expect(0);
+    assert!(judged_by(&other).expect(1).stderr.contains(&digest(&policy())));
+    // A plan keeps the digest with the URL.
+    let url = at(&format!("a.yaml#{pin}"));
+    pushback.run(&["plan", "-a", "x", "--cluster", "dir:live", "--out", "x.plan", "-f", &url]).expect(0);
+    assert!(pushback.read("x.plan").contains(&format!("\"--file\":[\"{url}\"]")), "{}", pushback.read("x.plan"));
+    pushback.run(&["apply", "--plan", "x.plan", "--cluster", "dir:live"]).expect(0);
+}
+
+fn policy() -> Value {
+    json!({"apiVersion": "pushback.dev/v1alpha1", "kind": "Config"})
+}
+
+/// Digest of an answer of the server.
+fn digest(answer: &Value) -> String {
+    pushback_preflight::hex::encode(&Sha256::digest(answer.to_string()))
 }
 
 fn no_credentials_follow_a_redirect_to_another_server() {

@@ -32,6 +32,9 @@ const BESIDE_A_PLAN: [&str; 12] = [
     "facts_out",
 ];
 
+/// Options of `check` that go with facts.
+const BESIDE_FACTS: [&str; 4] = ["facts", "config", "report", "witness_dir"];
+
 /// The heading of the help for how it is written.
 const WRITING: &str = "Apply and wait";
 
@@ -90,6 +93,22 @@ impl Given {
             Some(option) => {
                 let message = format!("{} cannot be given with --plan: the plan has its own", option.flag);
                 Err(CommandError::usage_with_hint(message, "make another plan with it"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what facts decide.
+    ///
+    /// # Errors
+    /// Such an option was given beside `--facts`.
+    pub fn require_beside_facts(&self) -> Result<(), CommandError> {
+        let is_allowed =
+            |option: &&GivenOption| option.is_from_environment || BESIDE_FACTS.contains(&option.id.as_str());
+        match self.0.iter().find(|option| !is_allowed(option)) {
+            Some(option) => {
+                let message = format!("{} cannot be given with --facts: they are judged as they were", option.flag);
+                Err(CommandError::usage_with_hint(message, "leave out one of the two"))
             }
             None => Ok(()),
         }

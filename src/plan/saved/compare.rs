@@ -43,7 +43,9 @@ pub fn files(then: &[SavedFile], now: &[SavedFile]) -> Vec<String> {
 pub fn policies(then: &SavedPolicy, now: &SavedPolicy) -> Vec<String> {
     let mut moved: Vec<String> = files(&then.files, &now.files).iter().map(|text| format!("policy: {text}")).collect();
     let origin = |policy: &SavedPolicy| policy.source.clone().unwrap_or_else(|| "the manifests".to_owned());
-    if then.source.is_some() != now.source.is_some() || moved.is_empty() && origin(then) != origin(now) {
+    // Files are known by their content, wherever they are; another source only by its name.
+    let is_named = then.files.is_empty() || now.files.is_empty();
+    if then.source.is_some() != now.source.is_some() || is_named && moved.is_empty() && origin(then) != origin(now) {
         moved.push(format!("the policy comes from {}, and not from {}", origin(now), origin(then)));
     }
     for (rule, settings) in &then.rules {

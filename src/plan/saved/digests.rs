@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_preflight::source::display_path;
 use pushback_preflight::{Change, ObjectExt, Operation, TakenFrom, hex};
 use ring::hmac;
 use serde_json::{Map, Value, json};
@@ -191,6 +192,16 @@ fn is_name(key: &str) -> bool {
 fn lost(taken: &TakenFrom) -> Value {
     let fields: Vec<&str> = taken.fields.iter().map(|field| field.path.as_str()).collect();
     json!([taken.manager, taken.operation, taken.subresource, fields])
+}
+
+/// The paths of what the app has set of an object and that differs by now.
+#[must_use]
+pub fn set_otherwise_by_app(before: &Value, now: &Value) -> Vec<String> {
+    let changes = diff::diff(&set_by_app(before), &set_by_app(now), &diff::DiffOptions::default());
+    // Paths only: values can be secret.
+    let mut paths: Vec<String> = changes.iter().map(|change| display_path(&change.path)).collect();
+    paths.dedup();
+    paths
 }
 
 /// What the app has set of a live object, with its kind and name. What else others have set, and status, do not count. All

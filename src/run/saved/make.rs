@@ -60,7 +60,7 @@ impl SavePlan {
         let facts = facts.map(|looked| parts::facts(&setup, &looked.facts));
         let saved = SavedPlan {
             schema_version: SCHEMA_VERSION,
-            tool: SavedTool { name: "pushback".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() },
+            tool: SavedTool::this(),
             created: created.to_string(),
             expires: expires.to_string(),
             app: parts::app(&setup, &plan.label_value),
