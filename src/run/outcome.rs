@@ -69,7 +69,7 @@ impl End {
         } else if report.findings.iter().any(|finding| refusing(&finding)) {
             "correct what the findings name"
         } else if report.rules.iter().any(|rule| rule.name == registry::SERVER && !rule.unable.is_empty()) {
-            "repair what the server could not ask, or have its backend in the same input"
+            "grant what is forbidden, repair what does not answer, or have its backend in the same input"
         } else {
             "remove what keeps the rule from its facts, or name the rules to run without it (--preflight)"
         };
