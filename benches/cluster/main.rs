@@ -1,6 +1,6 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
-//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `plans`, `mix`, `custom`, `migrate`, `definitions`,
+//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `plans`, `mix`, `peers`, `custom`, `migrate`, `definitions`,
 //! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into docs/speed.md and the drawing
 //! into `docs/`.
 
@@ -19,6 +19,7 @@ mod models;
 #[path = "../shared/objects.rs"]
 mod objects;
 mod parts;
+mod peers;
 mod plans;
 mod raw;
 mod releases;
@@ -51,12 +52,13 @@ use std::process::ExitCode;
 use self::parts::Bench;
 
 /// Everything that can be measured by itself, in the order in which it is.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "processor",
     "releases",
     "apps",
     "plans",
     "mix",
+    "peers",
     "custom",
     "migrate",
     "definitions",
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
             "apps" => bench.apps(),
             "plans" => plans::tables(if bench.quick { 100 } else { 1_000 }, bench.rounds),
             "mix" => bench.mix(),
+            "peers" => bench.peers(),
             "custom" => bench.custom(),
             "migrate" => bench.migrate(),
             "definitions" => bench.definitions(),

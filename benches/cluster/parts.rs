@@ -16,7 +16,7 @@ use super::chart::{self, Curve};
 use super::raw::Raw;
 use super::support::{Options, TestCluster};
 use super::table::{self, Row, Target, seconds};
-use super::{delay, measure, objects, progress, round_trips, work};
+use super::{delay, measure, objects, peers, progress, round_trips, work};
 
 /// Compares the long texts once and ends: its memory is that of the comparison.
 pub(crate) const DIFF_FLAG: &str = "--diff-once";
@@ -160,6 +160,11 @@ impl Bench {
             rows.push(Row { what, target: Target::default(), run: Run::median(&again), raw: None });
         }
         table::runs(&rows)
+    }
+
+    /// The same by kapp and by plain workers.
+    pub(crate) fn peers(&self) -> String {
+        peers::tables(&self.runtime, self.size(1_000), if self.quick { 1 } else { self.rounds })
     }
 
     /// The phases of runs at 100 ms.

@@ -51,13 +51,35 @@ impl Raw<'_> {
 
     /// A write of every object, and no dry-run.
     pub(crate) fn write(&self, objects: &[Value]) {
+        self.write_by(objects, WORKERS);
+    }
+
+    /// The same, by so many workers.
+    pub(crate) fn write_by(&self, objects: &[Value], workers: usize) {
         let apply = |object: &Value| {
             let mut body = object.clone();
             body["metadata"]["namespace"] = self.namespace.into();
             let path = format!("{}?fieldManager=raw&force=true", path_of(&body));
             Plain { method: Method::PATCH, path, content_type: "application/apply-patch+yaml", body: body.to_string() }
         };
-        self.timed(vec![objects.iter().map(apply).collect()], WORKERS);
+        self.timed(vec![objects.iter().map(apply).collect()], workers);
+    }
+
+    /// Looks until all Deployments of the namespace are available.
+    pub(crate) fn until_available(&self) {
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments?limit=500", self.namespace);
+        self.runtime.block_on(async {
+            let client = self.client().await;
+            let are_available = async || {
+                pages(&client, &path).await.iter().all(|page| {
+                    let page: Value = serde_json::from_slice(page).expect("a list");
+                    page["items"].as_array().expect("items").iter().all(is_available)
+                })
+            };
+            while !are_available().await {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
     }
 
     /// A patch of nothing for every object, by so many workers.
@@ -152,6 +174,11 @@ impl Raw<'_> {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
         kube::Client::try_from(config).expect("a client")
     }
+}
+
+fn is_available(deployment: &Value) -> bool {
+    deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
+        && deployment["status"]["availableReplicas"] == deployment["spec"]["replicas"]
 }
 
 /// The answers of a list, page by page.
