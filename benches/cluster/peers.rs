@@ -62,8 +62,11 @@ pub(crate) fn tables(runtime: &tokio::runtime::Runtime, count: usize, rounds: us
                 (peer.map(seconds).unwrap_or_default(), times.map(told).unwrap_or_default())
             };
             let (kapp_time, kapp_times) = times(median(&theirs[step]), most);
-            let (plain_time, plain_times) =
-                if step == 0 { times(median(&plain), Some(FIRST)) } else { (String::new(), String::new()) };
+            let is_mixed = wanted.iter().any(is_deployment);
+            let (plain_time, plain_times) = match step {
+                0 => times(median(&plain), is_mixed.then_some(FIRST)),
+                _ => (String::new(), String::new()),
+            };
             let far = if milliseconds == 0 { String::new() } else { format!(", server {milliseconds} ms away") };
             let _ = writeln!(
                 text,
@@ -88,10 +91,14 @@ fn changed(wanted: &[Value]) -> Vec<Value> {
 fn by_workers(raw: &Raw<'_>, wanted: &[Value]) -> Duration {
     let began = Instant::now();
     raw.write_by(wanted, WORKERS);
-    if wanted.iter().any(|object| object["kind"] == "Deployment") {
+    if wanted.iter().any(is_deployment) {
         raw.until_available();
     }
     began.elapsed()
+}
+
+fn is_deployment(object: &Value) -> bool {
+    object["kind"] == "Deployment"
 }
 
 /// kapp, with an app of its own.
