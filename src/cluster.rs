@@ -27,7 +27,7 @@ use pushback_preflight::ObjectExt;
 use serde_json::{Value, json};
 
 pub use kinds::{Kind, Kinds};
-pub use kube::{Announce, ConnectOptions, KubeCluster};
+pub use kube::{Announce, ConnectOptions, KubeCluster, contexts};
 pub use label_query::label_query;
 pub use pages::{Pages, Turn, list_all};
 

@@ -49,6 +49,18 @@ pub enum Severity {
     Info,
 }
 
+impl Severity {
+    /// Its name in texts: `error`, `warning`, `info`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
+}
+
 /// Number of stored objects that a finding affects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveObjects {

@@ -52,7 +52,7 @@ pub fn text(plan: &SavedPlan, options: &RenderOptions) -> String {
     let mut findings = plan.verdict.findings.iter().filter(is_shown).peekable();
     let has_findings = findings.peek().is_some();
     for SavedFinding { fingerprint, rule, severity, object, message, waived, .. } in findings {
-        let label = theme.paint(severity_role(*severity), severity_word(*severity));
+        let label = theme.paint(severity_role(*severity), severity.as_str());
         let (object, message) = (object.to_string(), terminal_safe(message));
         let _ = writeln!(text, "{label}: {object}: {message} [{rule} {fingerprint}]", object = terminal_safe(&object));
         if let Some(reason) = waived {
@@ -83,13 +83,5 @@ fn planned(line: &SavedObject) -> PlannedLine {
         text: String::new(),
         notes: line.notes.clone(),
         whole: None,
-    }
-}
-
-fn severity_word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "info",
     }
 }

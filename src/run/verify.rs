@@ -258,11 +258,7 @@ fn finding(
     waived: Option<&str>,
 ) -> (String, String) {
     let waived = waived.map(|reason| format!(", waived: {reason}")).unwrap_or_default();
-    let severity = match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Info => "information",
-    };
+    let severity = severity.as_str();
     (fingerprint.to_owned(), format!("{severity} of {rule} on {object}{waived}"))
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::line::Line;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::command;
-use crate::cluster::kube;
+use crate::cluster;
 use crate::run::connect::ClusterOptions;
 use crate::run::list::List;
 use crate::run::options::NamespaceOptions;
@@ -116,7 +116,7 @@ fn found(kind: Kind, line: &Line) -> Found {
         Kind::Rule | Kind::RuleList => Some(rules(innermost)),
         Kind::Context => {
             GlobalArgs::from_arg_matches(&matches).ok().and_then(|global| match global.cluster().ok()? {
-                ClusterOptions::Server(options) => Some(plain(kube::contexts(&options))),
+                ClusterOptions::Server(options) => Some(plain(cluster::contexts(&options))),
                 _ => None,
             })
         }
