@@ -84,7 +84,7 @@ pub fn build(desired: &Desired, live: Option<&Value>, stamp: &Stamp<'_>) -> Body
         failed = rebased.as_ref().err().cloned();
         for rebased in rebased.unwrap_or_default() {
             // A value that another manager maintains is omitted: sending it would take over the field.
-            if rebased.from == RebasedFrom::Source(RebaseSource::Existing) && owned_by_other(live, &rebased.path) {
+            if rebased.from == RebasedFrom::Source(RebaseSource::Existing) && is_of_others(live, &rebased.path) {
                 path::remove_at(Arc::make_mut(&mut value), &rebased.path);
             }
         }
@@ -309,10 +309,18 @@ fn other_owner(live: &Value, path: &[PathSegment]) -> Option<String> {
         .map(|owner| owner.manager)
 }
 
-fn owned_by_other(live: &Value, path: &[PathSegment]) -> bool {
+/// Whether a field is others' to set. Replicas that nobody has owned have no owner after they were scaled, either.
+fn is_of_others(live: &Value, path: &[PathSegment]) -> bool {
+    let Ok(owners) = fields::owners_of(live, path) else { return false };
+    if owners.is_empty() {
+        return !managed_fields(live).is_empty() && *path == ["spec".into(), "replicas".into()];
+    }
     // A predecessor's fields are taken over by this very apply: if omitted, they would be removed.
-    let owners = fields::owners_of(live, path).unwrap_or_default();
     owners.iter().any(|owner| owner.manager != crate::cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
+}
+
+fn managed_fields(live: &Value) -> &[Value] {
+    live.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Whether a manager is a person or a deploy tool.

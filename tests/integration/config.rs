@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: a_rebase_rule_keeps_what_is_live,
         ApiServer: a_rebase_rule_keeps_what_kapp_has_set,
+        ApiServer: replicas_that_a_rule_leaves_to_others_are_not_written_after_scaling,
         ApiServer: additional_labels_are_on_every_object_and_template,
         ApiServer: a_wait_rule_decides_when_a_custom_resource_is_ready,
         ApiServer: expressions_decide_when_a_custom_resource_is_ready,
@@ -22,6 +23,17 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: masked_fields_of_custom_resources_reach_no_output,
     ]
 }
+
+const WEB: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'registry.example/web:1'}]}
+";
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -76,20 +88,26 @@ fn a_rebase_rule_keeps_what_kapp_has_set() {
     assert_eq!(api().get(&path).ok()["data"], json!({"mode": "fast"}));
 }
 
+fn replicas_that_a_rule_leaves_to_others_are_not_written_after_scaling() {
+    let app = app("scaled");
+    let rule = config(
+        "rebaseRules:\n- path: [spec, replicas]\n  type: copy\n  sources: [existing, new]\n  resourceMatchers: [{allMatcher: {}}]\n",
+    );
+    let apply = || app.apply(&[WEB, rule.as_str()].concat(), &["--wait=false"]).expect(0);
+    apply();
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments/web", app.namespace);
+    // The server records nobody as the owner of replicas that nobody has owned before.
+    for replicas in [2, 3] {
+        patch_as("scaler", &format!("{path}/scale"), &json!({"spec": {"replicas": replicas}}));
+        assert_eq!(planned(&apply()), Vec::<String>::new());
+        assert_eq!(api().get(&path).ok()["spec"]["replicas"], replicas);
+    }
+}
+
 fn additional_labels_are_on_every_object_and_template() {
     let app = app("labels");
-    let input = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: 'registry.example/web:1'}]}
-";
     let labels = |team: &str| config(&format!("additionalLabels: {{example.com/team: {team}}}\n"));
-    app.apply(&[input, &config_map("a", "1"), &labels("shop")].concat(), &["--wait=false"]).expect(0);
+    app.apply(&[WEB, &config_map("a", "1"), &labels("shop")].concat(), &["--wait=false"]).expect(0);
     let deployment = api().get(&format!("/apis/apps/v1/namespaces/{}/deployments/web", app.namespace)).ok();
     let team = "example.com/team";
     assert_eq!(deployment["metadata"]["labels"][team], "shop");
@@ -97,7 +115,7 @@ spec:
     assert_eq!(deployment["spec"]["selector"]["matchLabels"][team], Value::Null);
     let path = config_map_path(&app.namespace, "a");
     assert_eq!(api().get(&path).ok()["metadata"]["labels"][team], "shop");
-    app.apply(&[input, &config_map("a", "1")].concat(), &["--wait=false"]).expect(0);
+    app.apply(&[WEB, &config_map("a", "1")].concat(), &["--wait=false"]).expect(0);
     assert_eq!(api().get(&path).ok()["metadata"]["labels"][team], Value::Null);
 }
 
