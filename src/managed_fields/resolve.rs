@@ -48,6 +48,16 @@ pub(crate) fn element_matches(element: &Element, index: usize, item: &Value) -> 
 /// Paths that the object lacks are left out. The result's keys are sorted, its lists keep the object's order.
 #[must_use]
 pub fn project(set: &FieldSet, object: &Value) -> Value {
+    projection(set, object, true)
+}
+
+/// The same without key fields that the set does not select: the server has set them by default.
+#[must_use]
+pub fn project_without_keys(set: &FieldSet, object: &Value) -> Value {
+    projection(set, object, false)
+}
+
+fn projection(set: &FieldSet, object: &Value, with_keys: bool) -> Value {
     if set.children.is_empty() {
         return if set.member { object.clone() } else { Value::Object(Map::new()) };
     }
@@ -55,7 +65,7 @@ pub fn project(set: &FieldSet, object: &Value) -> Value {
         Value::Object(map) => {
             let fields = set.children.iter().filter_map(|(element, child)| {
                 let Element::Field(name) = element else { return None };
-                Some((name.clone(), project(child, map.get(name)?)))
+                Some((name.clone(), projection(child, map.get(name)?, with_keys)))
             });
             Value::Object(fields.collect())
         }
@@ -64,7 +74,7 @@ pub fn project(set: &FieldSet, object: &Value) -> Value {
             let mut owned = BTreeMap::new();
             for (element, child) in &set.children {
                 if let Some(index) = lookup.find(element) {
-                    owned.insert(index, project_item(element, child, &items[index]));
+                    owned.insert(index, project_item(element, child, &items[index], with_keys));
                 }
             }
             Value::Array(owned.into_values().collect())
@@ -73,12 +83,15 @@ pub fn project(set: &FieldSet, object: &Value) -> Value {
     }
 }
 
-fn project_item(element: &Element, set: &FieldSet, item: &Value) -> Value {
-    let Element::Key(fields) = element else { return project(set, item) };
+fn project_item(element: &Element, set: &FieldSet, item: &Value, with_keys: bool) -> Value {
+    let Element::Key(fields) = element else { return projection(set, item, with_keys) };
     // If only the presence of an item is owned, just its key fields are included.
     let is_presence_only = set.children.is_empty();
-    let owned = if is_presence_only { Value::Object(Map::new()) } else { project(set, item) };
+    let owned = if is_presence_only { Value::Object(Map::new()) } else { projection(set, item, with_keys) };
     let Value::Object(owned) = owned else { return owned };
+    if !with_keys && !owned.is_empty() {
+        return Value::Object(owned);
+    }
     let key = fields.iter().map(|(name, value)| (name.clone(), serde_json::from_str(value).unwrap_or(Value::Null)));
     let mut result: Map<String, Value> = key.collect();
     result.extend(owned);

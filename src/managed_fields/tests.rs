@@ -148,6 +148,15 @@ fn a_set_that_nests_without_end_is_refused() {
 }
 
 #[test]
+fn keys_that_the_server_has_set_by_default_can_be_left_out() {
+    let fields = json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}});
+    let set = FieldSet::parse(&fields).expect("a set");
+    let object = json!({"ports": [{"name": "web", "port": 80, "protocol": "TCP"}]});
+    assert_eq!(project(&set, &object), json!({"ports": [{"port": 80, "protocol": "TCP"}]}));
+    assert_eq!(project_without_keys(&set, &object), json!({"ports": [{"port": 80}]}));
+}
+
+#[test]
 fn values_are_found_whatever_the_order_of_their_keys() {
     let set = FieldSet::parse(&json!({"f:l": {"v:{\"b\":1,\"a\":2}": {}}})).expect("it is valid");
     assert_eq!(project(&set, &json!({"l": [{"a": 2, "b": 1}]})), json!({"l": [{"a": 2, "b": 1}]}));

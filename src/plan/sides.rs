@@ -13,7 +13,7 @@ use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
 use crate::app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
 use crate::cluster::FIELD_MANAGER;
 use crate::event::{Awaited, Whole};
-use crate::managed_fields::{FieldSet, managers, project};
+use crate::managed_fields::{FieldSet, managers, project, project_without_keys};
 
 /// The newest live version of every versioned object of the app, by its identity in the input.
 #[must_use]
@@ -89,7 +89,7 @@ fn strategy(planned: &Planned) -> &'static str {
 /// The live values of the fields that deploy tools have set, and of those that are set now, with the object's metadata.
 fn old_side(live: &Value, new: Option<&Value>) -> Value {
     let owned = owned_by_deployers(live);
-    let mut side = if owned.is_empty() { without_status(live) } else { project(&owned, live) };
+    let mut side = if owned.is_empty() { without_status(live) } else { project_without_keys(&owned, live) };
     if let Some(new) = new {
         add_named(&mut side, live, new);
     }
