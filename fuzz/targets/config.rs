@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         .into_iter()
         .map(|(value, positions)| Manifest { object: ObjectRef::of(&value), value, positions: Arc::new(positions) })
         .collect();
-    let config = match parse::parse(&manifests, "1.0.0", &|name, text| documents(name, text.as_bytes())) {
+    let config = match parse::parse(&manifests, "1.0.0", &|name, text| documents(name, text.as_bytes()), None) {
         Ok(config) => config,
         Err(errors) => {
             assert!(!errors.is_empty() && errors.iter().all(|error| !error.message.is_empty()));

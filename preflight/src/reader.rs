@@ -250,12 +250,23 @@ impl<'a> Fields<'a> {
 
     /// Reports every key that is neither allowed nor `refused`; what is refused, the caller reports in its own words.
     pub fn allow(&self, keys: &[&str], refused: &[&str]) {
-        for (key, value) in self.map.into_iter().flatten() {
-            if !keys.contains(&key.as_str()) && !refused.contains(&key.as_str()) {
-                let hint = did_you_mean(key, keys).unwrap_or_else(|| format!("known keys: {}", keys.join(", ")));
-                self.node.child(key.as_str(), value).note("unknown key", &[&hint]);
+        for (key, node, hint) in self.unknown(keys) {
+            if !refused.contains(&key) {
+                node.note("unknown key", &[&hint]);
             }
         }
+    }
+
+    /// Every key that is not among `keys`, its value, and a hint: the nearest of `keys`, or all of them.
+    #[must_use]
+    pub fn unknown(&self, keys: &[&str]) -> Vec<(&'a str, Node<'a>, String)> {
+        let unknown = self.map.into_iter().flatten().filter(|(key, _)| !keys.contains(&key.as_str()));
+        unknown
+            .map(|(key, value)| {
+                let hint = did_you_mean(key, keys).unwrap_or_else(|| format!("known keys: {}", keys.join(", ")));
+                (key.as_str(), self.node.child(key.as_str(), value), hint)
+            })
+            .collect()
     }
 
     /// A value that may be absent.

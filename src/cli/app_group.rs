@@ -227,7 +227,7 @@ async fn delete(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             derived: global.derived,
             write: write.clone(),
         };
-        let input = InputOptions { files: Vec::new(), config: Vec::new(), load: Default::default() };
+        let input = InputOptions::default();
         let plan = PlanOptions::default();
         let apply = Apply { options, input, plan, as_text: false, write, is_confirmed: false, saved: None };
         let one_by_one = global.kapp.is_some();

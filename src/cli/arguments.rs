@@ -291,7 +291,7 @@ impl ReadingArgs {
             follow_links: self.follow_links,
             ..LoadOptions::default()
         };
-        let input = InputOptions { files, config: self.config, load };
+        let input = InputOptions { files, config: self.config, unknown_config_keys: !plan.strict, load };
         let plan = PlanOptions {
             into_namespace: self.into_ns,
             map_namespaces: self.map_ns,
@@ -338,7 +338,7 @@ pub struct PlanArgs {
     pub patch: bool,
     /// Refuse objects with fields that their kind lacks, with list items of the same key, or larger than etcd takes by
     /// default. Where false, a warning names them: the fields are left out, and the items are all written; of the size
-    /// the server decides
+    /// the server decides. Then unknown keys of a Config among the manifests are warnings, too
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide_short_help = true)]
     pub strict: bool,

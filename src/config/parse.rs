@@ -1,6 +1,6 @@
 //! Parses Config documents strictly: reports every error at once, each with its position, its path and what was
 //! expected.
-//! Unknown keys, and keys of kapp that are not supported yet, are errors.
+//! Unknown keys are errors, unless the caller takes those of a document as warnings.
 
 mod matchers;
 mod rules;
@@ -19,8 +19,7 @@ use serde_json::Value;
 
 use super::Config;
 use super::version::Version;
-use crate::manifest::{InputError, Manifest};
-use shapes::Keys;
+use crate::manifest::{InputError, InputWarning, Manifest};
 
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;
@@ -44,7 +43,8 @@ pub const COMPATIBLE_KAPP_VERSION: &str = "0.65.0";
 const KAPP_GROUP: &str = "kapp.k14s.io";
 const OWN_GROUP: &str = "pushback.dev";
 
-/// Parses Config documents, and ConfigMaps that carry one, in input order. Does not look up rule names.
+/// Parses Config documents, and ConfigMaps that carry one, in input order. Does not look up rule names. Where `ignored`
+/// is given, unknown keys of a document are warnings there, as kapp ignores them; those of its entries stay errors.
 ///
 /// # Errors
 /// All errors of all documents in the order of the input, then rules that are listed twice.
@@ -52,6 +52,7 @@ pub fn parse(
     documents: &[Manifest],
     tool_version: &str,
     parse_text: ParseText<'_>,
+    mut ignored: Option<&mut Vec<InputWarning>>,
 ) -> Result<Config, Vec<ConfigError>> {
     let mut config = Config::default();
     let mut errors = Vec::new();
@@ -60,13 +61,13 @@ pub fn parse(
             match config_map_documents(manifest, parse_text) {
                 Ok(inner) => {
                     for (value, positions) in inner {
-                        read(&value, &positions, tool_version, &mut config, &mut errors);
+                        read((&value, &positions), tool_version, &mut ignored, &mut config, &mut errors);
                     }
                 }
                 Err(error) => errors.push(error),
             }
         } else {
-            read(&manifest.value, &manifest.positions, tool_version, &mut config, &mut errors);
+            read((&manifest.value, &manifest.positions), tool_version, &mut ignored, &mut config, &mut errors);
         }
     }
     errors.extend(repeated_rules(&config));
@@ -99,19 +100,25 @@ fn config_map_documents(manifest: &Manifest, parse_text: ParseText<'_>) -> Resul
     Ok(documents)
 }
 
-fn read(value: &Value, positions: &Positions, tool_version: &str, config: &mut Config, errors: &mut Vec<ConfigError>) {
+fn read(
+    (value, positions): (&Value, &Positions),
+    tool_version: &str,
+    ignored: &mut Option<&mut Vec<InputWarning>>,
+    config: &mut Config,
+    errors: &mut Vec<ConfigError>,
+) {
     let reader = Reader::new(positions);
-    if let Some(read) = read_document(&reader.root(value), tool_version) {
+    if let Some(read) = read_document(&reader.root(value), tool_version, ignored) {
         *config = Config::merge(std::mem::take(config), read);
     }
     errors.extend(reader.into_errors());
 }
 
-fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
+fn read_document(root: &Node<'_>, tool_version: &str, ignored: &mut Option<&mut Vec<InputWarning>>) -> Option<Config> {
     let fields = root.any_fields();
     // Under another kind or version every key would be unknown; a single error is clearer.
     let group = document_group(&fields)?;
-    refuse_later(&fields, shapes::CONFIG, shapes::CONFIG_LATER);
+    unknown_keys(&fields, ignored);
     if let Some(metadata) = fields.optional("metadata") {
         let _ = metadata.map();
     }
@@ -147,15 +154,18 @@ fn read_document(root: &Node<'_>, tool_version: &str) -> Option<Config> {
     Some(config)
 }
 
-/// Refuses unknown keys, and keys of kapp that are not supported. Returns whether there is one of the latter.
-fn refuse_later(fields: &Fields<'_>, keys: Keys, later: Keys) -> bool {
-    fields.allow(keys, later);
-    let refused: Vec<Node<'_>> = later.iter().filter_map(|key| fields.optional(key)).collect();
-    for node in &refused {
-        let hint = "remove it; it is refused because ignoring it could change what is deployed";
-        node.note("this key of kapp is not supported yet", &[hint]);
+/// Refuses unknown keys of a document, or takes them as warnings. A key that is a known one but for its case is refused
+/// either way: kapp reads such a key as the known one.
+fn unknown_keys(fields: &Fields<'_>, ignored: &mut Option<&mut Vec<InputWarning>>) {
+    for (key, node, hint) in fields.unknown(shapes::CONFIG) {
+        match ignored {
+            Some(warnings) if !shapes::CONFIG.iter().any(|known| known.eq_ignore_ascii_case(key)) => {
+                let message = format!("unknown key {} of a Config is ignored; {hint}", quote(key));
+                warnings.push(InputWarning { code: "config-key", message, position: node.position() });
+            }
+            _ => node.note("unknown key", &[&hint]),
+        }
     }
-    !refused.is_empty()
 }
 
 /// The document's API group, if it is a Config document of a known version.

@@ -38,7 +38,7 @@ impl LoadedInput {
 pub fn read(options: &InputOptions) -> Result<LoadedInput, CommandError> {
     let mut input = collect::load(&options.files, &options.load)?;
     let documents = std::mem::take(&mut input.configs);
-    let mut config = Configured::read(&documents, &options.config, &mut input.warnings)?;
+    let mut config = Configured::read(&documents, &options.config, options.unknown_config_keys, &mut input.warnings)?;
     config.add_plans(std::mem::take(&mut input.plans))?;
     Ok(LoadedInput { input, config })
 }
@@ -48,7 +48,7 @@ pub fn read(options: &InputOptions) -> Result<LoadedInput, CommandError> {
 /// # Errors
 /// All errors in the Config at once.
 pub fn read_config_only(files: &[String]) -> Result<Configured, CommandError> {
-    Configured::read(&[], files, &mut Vec::new())
+    Configured::read(&[], files, false, &mut Vec::new())
 }
 
 /// Reads the documents that rule settings name.

@@ -98,12 +98,14 @@ pub struct NamespaceOptions {
 }
 
 /// The input.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InputOptions {
     /// Files, directories, URLs.
     pub files: Vec<String>,
     /// Files with Config documents.
     pub config: Vec<String>,
+    /// Whether unknown keys of a Config among the manifests are warnings, as with kapp.
+    pub unknown_config_keys: bool,
     /// Options for reading them.
     pub load: LoadOptions,
 }

@@ -46,23 +46,25 @@ struct Source {
 }
 
 impl Configured {
-    /// Reads the Config documents among the manifests, and the files of `--config`.
+    /// Reads the Config documents among the manifests, and the files of `--config`. With `as_kapp`, unknown keys of the
+    /// former are warnings; those of a policy are errors either way.
     ///
     /// # Errors
     /// All errors in them at once.
     pub fn read(
         documents: &[Manifest],
         files: &[String],
+        as_kapp: bool,
         warnings: &mut Vec<InputWarning>,
     ) -> Result<Self, CommandError> {
-        let among = parse(documents);
+        let among = parse(documents, as_kapp.then_some(&mut *warnings));
         let mut digests = Vec::new();
         let of_files = match files {
             [] => Ok(None),
             files => collect::load_config_files(files).and_then(|of_files| {
                 warnings.extend(of_files.warnings);
                 digests = of_files.digests;
-                Ok(Some((parse(&of_files.configs)?, plans_of(of_files.plans, PlanSource::Policy)?)))
+                Ok(Some((parse(&of_files.configs, None)?, plans_of(of_files.plans, PlanSource::Policy)?)))
             }),
         };
         let (among, of_files) = match (among, of_files) {
@@ -121,7 +123,7 @@ impl Configured {
     pub fn judge_by(&mut self, old_side: &str, documents: &[Manifest]) -> Result<(), CommandError> {
         let mut source = Source { name: old_side.to_owned(), config: Config::default(), is_old_side: true };
         for document in documents {
-            let config = parse(std::slice::from_ref(document)).map_err(|errors| of_old_side(errors, old_side))?;
+            let config = parse(std::slice::from_ref(document), None).map_err(|errors| of_old_side(errors, old_side))?;
             // Masked values stay masked; order and similar settings are up to the new side.
             self.config.diff_mask_rules.extend(config.diff_mask_rules.iter().cloned());
             source.config = Config::merge(std::mem::take(&mut source.config), config);
@@ -267,7 +269,7 @@ fn definitions(config: &Config, masker: &Masker) -> Vec<Definition> {
 /// # Errors
 /// All errors in them.
 pub fn custom_rules(files: &[String]) -> Result<Vec<&'static dyn Rule>, CommandError> {
-    let configured = Configured::read(&[], files, &mut Vec::new())?;
+    let configured = Configured::read(&[], files, false, &mut Vec::new())?;
     let masker = Masker::new(&configured.config.diff_mask_rules);
     let source = configured.source.iter().flat_map(|source| definitions(&source.config, &masker));
     Ok(custom::rules(&source.collect::<Vec<_>>()))
@@ -302,12 +304,12 @@ fn plans_of(documents: Vec<Document>, source: PlanSource) -> Result<Vec<GivenPla
     if errors.is_empty() { Ok(plans) } else { Err(errors) }
 }
 
-fn parse(documents: &[Manifest]) -> Result<Config, Vec<InputError>> {
+fn parse(documents: &[Manifest], ignored: Option<&mut Vec<InputWarning>>) -> Result<Config, Vec<InputError>> {
     let parse_text = |file: &str, text: &str| {
         let loaded = yaml::load(file, text.as_bytes(), &yaml::Limits::default())?;
         Ok(loaded.documents.into_iter().map(|document| (document.value, document.positions)).collect())
     };
-    config::parse::parse(documents, env!("CARGO_PKG_VERSION"), &parse_text)
+    config::parse::parse(documents, env!("CARGO_PKG_VERSION"), &parse_text, ignored)
 }
 
 fn of_old_side(mut errors: Vec<InputError>, old_side: &str) -> CommandError {

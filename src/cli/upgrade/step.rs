@@ -9,7 +9,6 @@ use crate::app::record::AppName;
 use crate::apply::engine;
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, PolicyFrom, duration, waiver};
-use crate::manifest::LoadOptions;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;
 use crate::run::options::{
@@ -94,7 +93,7 @@ impl UpgradeStepArgs {
             input: InputOptions {
                 files: self.file,
                 config: if self.config.is_empty() { environment.config } else { self.config },
-                load: LoadOptions::default(),
+                ..InputOptions::default()
             },
             plan: PlanOptions::default(),
             as_text: false,

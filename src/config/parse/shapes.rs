@@ -29,9 +29,6 @@ pub(super) const CONFIG: Keys = &[
     "diffAgainstExistingFieldExclusionRules",
 ];
 
-/// Keys of kapp in the document that are not supported.
-pub(super) const CONFIG_LATER: Keys = &["stripNameHashSuffixConfig"];
-
 /// Keys of kapp in a rule that are not supported.
 pub(super) const RULE_LATER: Keys = &["ytt"];
 

@@ -13,7 +13,7 @@ mod expressions;
 const HEAD: &str = "apiVersion: pushback.dev/v1alpha1\nkind: Config\n";
 
 fn parse_text(text: &str) -> Result<Config, Vec<ConfigError>> {
-    parse(&manifests("c.yaml", text), "1.2.3", &documents)
+    parse(&manifests("c.yaml", text), "1.2.3", &documents, None)
 }
 
 /// Parses a document without its first two lines; the body starts at line 3.
@@ -174,11 +174,23 @@ fn unknown_keys_come_with_a_suggestion_or_the_known_ones() {
 }
 
 #[test]
-fn keys_of_kapp_that_come_later_are_refused() {
-    let later = "this key of kapp is not supported yet | \
-                 remove it; it is refused because ignoring it could change what is deployed";
-    let name = "stripNameHashSuffixConfig";
-    assert_eq!(errors(&format!("{name}: []\n")), [format!("c.yaml:3:1: {name}: {later}")]);
+fn unknown_keys_of_a_document_can_be_warnings() {
+    let header = "apiVersion: kapp.k14s.io/v1alpha1\nkind: Config\n";
+    let read = |text: &str| {
+        let mut warnings = Vec::new();
+        let documents_of_text = manifests("c.yaml", &format!("{header}{text}"));
+        let config = parse(&documents_of_text, "1.2.3", &documents, Some(&mut warnings));
+        let told = warnings.iter().map(|warning| format!("{}: {}", warning.position, warning.message)).collect();
+        let errors = config.err().unwrap_or_default().iter().map(ToString::to_string).collect();
+        (told, errors)
+    };
+    let (told, errors): (Vec<String>, Vec<String>) = read("waitRulez: []\n");
+    assert_eq!(told, ["c.yaml:3:1: unknown key \"waitRulez\" of a Config is ignored; did you mean `waitRules`?"]);
+    assert!(errors.is_empty(), "{errors:?}");
+    // kapp follows this one; ignoring it would change what is deployed.
+    assert_eq!(read("waitrules: []\n"), (vec![], vec!["c.yaml:3:1: waitrules: unknown key".to_owned()]));
+    let of_entry = "waitRules:\n- zzz: 1\n  resourceMatchers: [{allMatcher: {}}]\n  conditionMatchers: []\n";
+    assert!(read(of_entry).1.contains(&"c.yaml:4:3: waitRules[0].zzz: unknown key".to_owned()), "{:?}", read(of_entry));
 }
 
 #[test]
@@ -491,7 +503,7 @@ fn long_and_strange_texts_are_shown_short_and_escaped() {
 
 /// Values of any shape under known keys.
 fn any_value() -> impl Strategy<Value = Value> {
-    let keys: Vec<&str> = [shapes::ALL.concat(), shapes::CONFIG_LATER.to_vec(), shapes::RULE_LATER.to_vec()].concat();
+    let keys: Vec<&str> = [shapes::ALL.concat(), shapes::RULE_LATER.to_vec()].concat();
     let key = prop::sample::select(keys);
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -520,7 +532,7 @@ proptest! {
         value["kind"] = json!("Config");
         let positions = Positions::of_file("c.yaml").into();
         let manifest = Manifest { object: ObjectRef::of(&value), value, positions };
-        for error in parse(&[manifest], "1.2.3", &documents).err().unwrap_or_default() {
+        for error in parse(&[manifest], "1.2.3", &documents, None).err().unwrap_or_default() {
             prop_assert_eq!(error.position.file, "c.yaml");
             prop_assert!(!error.message.is_empty());
         }
@@ -531,7 +543,7 @@ proptest! {
 fn the_example_file_is_valid_and_has_every_key() {
     let text = include_str!("../../../config.example.yaml");
     let manifests = manifests("config.example.yaml", text);
-    let config = parse(&manifests, env!("CARGO_PKG_VERSION"), &documents);
+    let config = parse(&manifests, env!("CARGO_PKG_VERSION"), &documents, None);
     assert_eq!(config.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>()).err(), None);
 
     let mut written = BTreeSet::new();
@@ -551,7 +563,7 @@ fn the_example_file_is_valid_and_has_every_key() {
             assert!(written.contains(name), "the example does not show `{name}`");
         }
     }
-    for name in [shapes::CONFIG_LATER, shapes::RULE_LATER].concat() {
+    for name in shapes::RULE_LATER {
         assert!(text.contains(name) && !written.contains(name), "`{name}` belongs in a comment");
     }
 }

@@ -184,7 +184,7 @@ impl From {
     }
 
     fn configured(self, documents: &[Manifest]) -> Option<Configured> {
-        let mut configured = Configured::read(documents, &[], &mut Vec::new()).ok()?;
+        let mut configured = Configured::read(documents, &[], false, &mut Vec::new()).ok()?;
         if let Some(document) = self.document() {
             configured.judge_by("the old side", &[manifest(document)]).expect("a valid policy");
         }

@@ -26,7 +26,6 @@ fn config_that_is_wrong() {
             "a matcher that is misspelt",
             "rebaseRules:\n- path: [a]\n  type: copy\n  sources: [new]\n  resourceMatchers:\n  - allMatchers: {}\n",
         ),
-        config("a key that is not supported yet", "stripNameHashSuffixConfig: []\n"),
         config("a waiver without a reason", "preflightWaivers:\n- rule: CRDUpgradeSafety\n"),
         config("a version that does not exist yet", "minimumRequiredVersion: 99.0.0\n"),
         config("a name with an escape sequence", "preflightRules:\n- name: \"\\e[2JCRD\"\n"),
@@ -67,10 +66,6 @@ fn config_that_is_wrong() {
     # a matcher that is misspelt
     error: config.yaml:8:5: rebaseRules[0].resourceMatchers[0].allMatchers: unknown key
     hint: did you mean `allMatcher`?
-
-    # a key that is not supported yet
-    error: config.yaml:3:1: stripNameHashSuffixConfig: this key of kapp is not supported yet
-    hint: remove it; it is refused because ignoring it could change what is deployed
 
     # a waiver without a reason
     error: config.yaml:4:3: preflightWaivers[0]: missing key `reason`
