@@ -14,7 +14,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::excerpt::Excerpt;
-pub use details::{EndCause, OutOfBounds, Owned, Said, Target, Whole};
+pub use details::{ConditionMeaning, EndCause, MatchedCondition, OutOfBounds, Owned, Said, SeenObject, Target, Whole};
 pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 
@@ -289,10 +289,7 @@ pub enum Event {
         message: String,
         /// The object, for renderers that word its state themselves.
         #[serde(skip)]
-        live: Option<Arc<serde_json::Value>>,
-        /// ReplicaSets and Pods below it, for the same.
-        #[serde(skip)]
-        below: Vec<Arc<serde_json::Value>>,
+        seen: SeenObject,
         /// Causes found below it: `pod web-6c9f: CrashLoopBackOff (exit 1)`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
@@ -311,6 +308,9 @@ pub enum Event {
         /// The last message about the object.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
+        /// The object, for the same.
+        #[serde(skip)]
+        seen: SeenObject,
         /// Causes found below it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,

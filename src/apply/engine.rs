@@ -541,7 +541,7 @@ impl<'a> Engine<'a> {
             let writes = planned.change.operation.writes();
             let is_deletion = planned.change.operation == Operation::Delete;
             let not_yet = if is_deletion { Unfinished::NotDeleted } else { Unfinished::NotReady };
-            let of = |message: &str| Explanation { message: message.to_owned(), reasons: Vec::new() };
+            let of = |message: &str| Explanation { message: message.to_owned(), ..Explanation::default() };
             let (state, explanation, since) = match &node.progress {
                 Progress::Pending if writes => (Unfinished::NotApplied, of(""), None),
                 Progress::Done | Progress::Going | Progress::Pending => continue,

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::readiness::{self, State};
 use crate::app::identity::ASSOCIATION_LABEL;
+use crate::config::WaitRule;
 use crate::plan::live::Live;
 
 /// Most levels below an object of the app. Owner chains are as deep as controllers make them: Deployment, ReplicaSet,
@@ -63,7 +64,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn add(&mut self, object: &Value, owner: &'static str, depth: usize) {
-        let (state, message) = if self.server { state(object) } else { ("", String::new()) };
+        let (state, message) = if self.server { state(object, None) } else { ("", String::new()) };
         let status = object.get("status").cloned().unwrap_or(Value::Null);
         let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str).unwrap_or_default();
         let created = created.to_owned();
@@ -78,15 +79,19 @@ impl Tree<'_> {
     }
 }
 
-/// Readiness of an object that nothing else is known about: `ok`, `ongoing`, `failed` or `deleting`, and what it waits
-/// for.
+/// Readiness of an object that nothing else is known about than its wait rule: `ok`, `ongoing`, `failed` or `deleting`,
+/// and what it waits for.
 #[must_use]
-pub fn state(object: &Value) -> (&'static str, String) {
+pub fn state(object: &Value, wait_rule: Option<&WaitRule>) -> (&'static str, String) {
     if object.is_terminating() {
         return ("deleting", readiness::deletion_blockers(object));
     }
-    let context =
-        readiness::Context { waited: Duration::from_secs(3600), unchanged: true, ..readiness::Context::default() };
+    let context = readiness::Context {
+        wait_rule,
+        waited: Duration::from_secs(3600),
+        unchanged: true,
+        ..readiness::Context::default()
+    };
     let status = readiness::assess(object, &context);
     match status.state {
         State::Ready => ("ok", String::new()),

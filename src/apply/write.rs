@@ -31,7 +31,7 @@ use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
 };
 use crate::config::mask::Masker;
-use crate::event::{Awaited, Event, Events, WaitOutcome};
+use crate::event::{Awaited, Event, Events, SeenObject, WaitOutcome};
 use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;
 use crate::plan::saved::digests::set_otherwise_by_app;
@@ -501,6 +501,7 @@ impl Writer {
                         wanted,
                         outcome: WaitOutcome::Ok,
                         message: String::new(),
+                        seen: SeenObject::default(),
                         reasons: Vec::new(),
                         elapsed: started.elapsed().into(),
                     });
@@ -515,8 +516,7 @@ impl Writer {
             let message = format!("the old object is being deleted{held}");
             if told != message {
                 self.events.send(Event::WaitProgress {
-                    live: None,
-                    below: Vec::new(),
+                    seen: SeenObject::default(),
                     object: planned.change.object.clone(),
                     wanted,
                     message: message.clone(),

@@ -298,7 +298,9 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
         json: output.json,
         columns: output.column,
         no_wait: leaf.try_get_one("wait").ok().flatten() == Some(&false),
-        all_errors: leaf.try_get_one("exit_early_on_apply_error").ok().flatten() == Some(&false),
+        all_errors: ["exit_early_on_apply_error", "exit_early_on_wait_error"]
+            .into_iter()
+            .any(|flag| leaf.try_get_one(flag).ok().flatten() == Some(&false)),
         diff: DiffLook::default(),
     };
     if matches!(name, "apply" | "delete") {

@@ -43,6 +43,8 @@ pub struct LoadError {
     pub errors: Vec<InputError>,
     /// Whether the problem is that there is no object.
     pub is_empty: bool,
+    /// Whether nothing was named to be read.
+    pub no_inputs: bool,
     /// What is wrong with objects, in input order.
     pub problems: Vec<Problem>,
 }
@@ -113,7 +115,7 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, LoadError
         });
     }
     let (is_empty, problems) = (collector.is_empty, std::mem::take(&mut collector.problems));
-    collector.finish().map_err(|errors| LoadError { errors, is_empty, problems })
+    collector.finish().map_err(|errors| LoadError { errors, is_empty, no_inputs: inputs.is_empty(), problems })
 }
 
 /// Reads the files of `--config`, which hold nothing but Config documents and conversion plans.

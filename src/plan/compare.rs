@@ -93,7 +93,12 @@ async fn compare_unmasked(
 ) -> Result<Compared, ClusterError> {
     let address = Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
     if desired.strategies.exists {
-        return Ok(Compared::new(Operation::Exists));
+        let mut compared = Compared::new(Operation::Exists);
+        if !desired.kind_from_set {
+            // It is looked for again at its turn: what cannot be read now is only not shown.
+            compared.live = context.cluster.get(&address).await.ok().flatten();
+        }
+        return Ok(compared);
     }
     if desired.kind_from_set {
         let mut compared = Compared::new(Operation::Create);

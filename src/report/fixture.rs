@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::check::report::CheckReport;
 use crate::event::{
     Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, LogEvent, LogPart, LogSource,
-    Millis, PlannedLine, RuleLine, RunOutcome, Unfinished, UnfinishedLine, WaitOutcome,
+    Millis, PlannedLine, RuleLine, RunOutcome, SeenObject, Unfinished, UnfinishedLine, WaitOutcome,
 };
 use crate::exit::ExitCode;
 use crate::manifest::excerpt::Excerpt;
@@ -138,8 +138,7 @@ pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: Cha
 
 pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
     Event::WaitProgress {
-        live: None,
-        below: Vec::new(),
+        seen: SeenObject::default(),
         object: object.clone(),
         wanted: Awaited::Ready,
         message: message.to_owned(),
@@ -154,6 +153,7 @@ pub(super) fn wait_done(object: &ObjectRef, outcome: WaitOutcome, elapsed: u64) 
         wanted: Awaited::Ready,
         outcome,
         message: if outcome == WaitOutcome::Ok { String::new() } else { "exceeded its deadline".to_owned() },
+        seen: SeenObject::default(),
         reasons: Vec::new(),
         elapsed: Millis(elapsed),
     }
@@ -212,6 +212,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         wanted: Awaited::Deleted,
         outcome: WaitOutcome::Ok,
         message: String::new(),
+        seen: SeenObject::default(),
         reasons: Vec::new(),
         elapsed: Millis(2_000),
     };
@@ -319,6 +320,7 @@ pub(super) fn hostile() -> Vec<Event> {
             wanted: Awaited::Ready,
             outcome: WaitOutcome::Failed,
             message: evil(),
+            seen: SeenObject::default(),
             reasons: vec![evil()],
             elapsed: Millis(1),
         },

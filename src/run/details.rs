@@ -14,6 +14,7 @@ use super::setup::Setup;
 use crate::apply::tree;
 use crate::cluster::{Cluster, Kind, ListQuery, list_all};
 use crate::config::mask::{MaskNumbers, Masker};
+use crate::config::{Config, matcher};
 use crate::event::{Awaited, Event, PlannedLine, Target, Whole};
 use crate::plan::{Plan, Planned, UpdateStrategy, sides};
 
@@ -71,7 +72,7 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     let mut others = Vec::new();
     for (planned, wave) in plan.objects.iter().zip(&waves) {
         if !is_change(planned) {
-            others.extend(skipped(planned, *wave).or_else(|| unfinished(planned, *wave)));
+            others.extend(skipped(planned, *wave).or_else(|| unfinished(&setup.config, planned, *wave)));
         } else if let Some(line) = lines.next() {
             pairs.push((*wave, planned, line));
         }
@@ -80,7 +81,8 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     // Numbers of masked values count up in the order in which the changes are shown.
     pairs.sort_by_key(|(wave, ..)| *wave);
     for (wave, planned, line) in pairs {
-        let mut whole = Whole { is_ready: is_ready(planned), ..sides::whole(planned, wave, plan.deletes_app) };
+        let mut whole =
+            Whole { is_ready: is_ready(&setup.config, planned), ..sides::whole(planned, wave, plan.deletes_app) };
         if let Some(previous) = sides::previous_version(planned, &versions) {
             sides::set_beside(&mut whole, planned, previous);
         }
@@ -112,9 +114,9 @@ pub fn going(object: &Arc<Value>) -> PlannedLine {
 }
 
 /// A line for an unchanged object that is not ready yet.
-fn unfinished(planned: &Planned, wave: usize) -> Option<PlannedLine> {
+fn unfinished(config: &Config, planned: &Planned, wave: usize) -> Option<PlannedLine> {
     let whole = Whole { old: None, new: None, ..sides::whole(planned, wave, false) };
-    let is_waited_for = planned.wait && !is_ready(planned);
+    let is_waited_for = planned.wait && !is_ready(config, planned);
     is_waited_for.then(|| PlannedLine {
         object: planned.change.object.clone(),
         operation: planned.change.operation,
@@ -144,7 +146,8 @@ fn skipped(planned: &Planned, wave: usize) -> Option<PlannedLine> {
     })
 }
 
-/// Whether the live object is ready as far as can be told from it alone.
-fn is_ready(planned: &Planned) -> bool {
-    planned.change.live.as_deref().is_none_or(|live| tree::state(live).0 == "ok")
+/// Whether the live object is ready as far as can be told from it and the wait rules alone.
+fn is_ready(config: &Config, planned: &Planned) -> bool {
+    let rule = |live: &Value| config.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, live));
+    planned.change.live.as_deref().is_none_or(|live| tree::state(live, rule(live)).0 == "ok")
 }

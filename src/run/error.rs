@@ -109,9 +109,10 @@ impl From<Vec<InputError>> for CommandError {
 
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
-        let LoadError { errors, is_empty, problems } = error;
+        let LoadError { errors, is_empty, no_inputs, problems } = error;
         let error = Self::from(errors);
         match (is_empty, problems.is_empty()) {
+            (true, _) if no_inputs => error.because(EndCause::NoInputs),
             (true, _) => error.because(EndCause::Empty),
             (false, true) => error,
             (false, false) => error.because(EndCause::Invalid(problems)),

@@ -4,6 +4,7 @@
 mod recorded;
 mod session;
 mod surroundings;
+mod waits;
 
 use regex::Regex;
 
@@ -21,7 +22,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_app_that_is_somewhere_else_is_named,
         Controllers: a_session_reads_as_kapp_tells_it,
     ];
-    [own, surroundings::tests()].concat()
+    [own, surroundings::tests(), waits::tests()].concat()
 }
 
 fn under_kapps_name_errors_are_kapps() {

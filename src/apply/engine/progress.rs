@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::apply::readiness::{ConditionAges, Troubles};
+use crate::event::MatchedCondition;
 
 /// Interval between reads of an object that no watch covers.
 const LOOK: Duration = Duration::from_secs(2);
@@ -101,6 +102,7 @@ pub(super) enum Coverage {
 pub(super) struct Explanation {
     pub(super) message: String,
     pub(super) reasons: Vec<String>,
+    pub(super) matched: Option<Box<MatchedCondition>>,
 }
 
 /// A wait that ended in failure or timeout.

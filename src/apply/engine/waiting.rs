@@ -17,7 +17,7 @@ use crate::apply::watch::WatchUpdate;
 use crate::cluster::core_kinds::{self, is_pod};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::config::{Config, WaitRule, matcher};
-use crate::event::{Awaited, DiagnosticCode, Event, WaitOutcome};
+use crate::event::{Awaited, DiagnosticCode, Event, MatchedCondition, SeenObject, WaitOutcome};
 use crate::plan::Planned;
 
 /// How long to wait before watching the events about an object and its Pods.
@@ -43,9 +43,9 @@ impl<'a> Engine<'a> {
         let Some(status) = self.assess(node, &object, wait_rule) else { return };
         let idle = status.state == State::Ready && wait_rule.is_none() && is_unbound_claim(&object);
         let state = if idle && self.somebody_may_come(node) { State::Unblocked } else { status.state };
-        let explanation = Explanation { message: status.message, reasons: status.reasons };
+        let explanation = Explanation { message: status.message, reasons: status.reasons, matched: status.matched };
         match state {
-            State::Ready => self.complete(node),
+            State::Ready => self.complete_by(node, explanation.matched),
             State::Failed => self.never_ready(node, explanation),
             State::InProgress | State::Unblocked => {
                 let unblocked = state == State::Unblocked || !blocks_dependents(planned, wait_rule);
@@ -170,7 +170,7 @@ impl<'a> Engine<'a> {
     pub(super) fn update_deletion(&mut self, node: usize) {
         let message = self.nodes[node].object.as_deref().map(readiness::deletion_blockers).unwrap_or_default();
         let message = if message.is_empty() { "being deleted".to_owned() } else { message };
-        self.tell(node, Stage::InProgress(Explanation { message, reasons: Vec::new() }));
+        self.tell(node, Stage::InProgress(Explanation { message, ..Explanation::default() }));
     }
 
     /// Stores the assessment of an awaited object, and reports what is new in it.
@@ -181,27 +181,33 @@ impl<'a> Engine<'a> {
             && !self.plan.objects[node].strategies.disable_associated_wait;
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
         let before = std::mem::replace(&mut waiting.stage, stage);
-        let Some(Explanation { message, reasons }) =
+        let Some(Explanation { message, reasons, matched }) =
             waiting.explanation().filter(|explanation| before.explanation() != Some(*explanation))
         else {
             return;
         };
         let parent = live.as_deref().filter(|_| is_parent);
+        let below = parent.map(|parent| self.view.children.of(parent).into_children()).unwrap_or_default();
         self.events.send(Event::WaitProgress {
-            below: parent.map(|parent| self.view.children.of(parent).into_children()).unwrap_or_default(),
             object: self.plan.objects[node].change.object.clone(),
             wanted,
             message: message.clone(),
-            live,
+            seen: SeenObject { matched: matched.clone(), live, below },
             reasons: reasons.clone(),
             elapsed: waiting.since.elapsed().into(),
         });
     }
 
     pub(super) fn complete(&mut self, node: usize) {
+        self.complete_by(node, None);
+    }
+
+    /// The same by a condition that a wait rule names.
+    fn complete_by(&mut self, node: usize, matched: Option<Box<MatchedCondition>>) {
         let waiting = self.nodes[node].waiting();
         if let Some(waiting) = waiting.filter(|waiting| waiting.explanation().is_some()) {
-            self.tell_done(node, waiting.since, WaitOutcome::Ok, Explanation::default());
+            let explanation = Explanation { matched, ..Explanation::default() };
+            self.tell_done(node, waiting.since, WaitOutcome::Ok, explanation);
         }
         if self.plan.objects[node].change.operation == Operation::Noop {
             self.done.add(Operation::Noop);
@@ -252,12 +258,13 @@ impl<'a> Engine<'a> {
 
     /// Reports how the wait for an object ended.
     pub(super) fn tell_done(&self, node: usize, since: Instant, outcome: WaitOutcome, explanation: Explanation) {
-        let Explanation { message, reasons } = explanation;
+        let Explanation { message, reasons, matched } = explanation;
         self.events.send(Event::WaitDone {
             object: self.plan.objects[node].change.object.clone(),
             wanted: self.wanted(node),
             outcome,
             message,
+            seen: SeenObject { live: self.nodes[node].object.clone(), matched, below: Vec::new() },
             reasons,
             elapsed: since.elapsed().into(),
         });
@@ -459,7 +466,7 @@ impl<'a> Engine<'a> {
             }
             None => "somebody else deleted it while the run was waiting".to_owned(),
         };
-        self.never_ready(node, Explanation { message, reasons: Vec::new() });
+        self.never_ready(node, Explanation { message, ..Explanation::default() });
     }
 
     pub(super) fn on_look(&mut self, look: ReadResponse) {

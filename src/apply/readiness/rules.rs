@@ -4,13 +4,14 @@
 use serde_json::Value;
 
 use super::ages::matching;
-use super::conditions::describe;
+use super::conditions::{Condition, describe, short};
 use super::context::Context;
 use super::fields::{generation, not_observed, observed_generation};
 use super::status::{Status, seconds};
 use crate::config::cel::{Outcome, Outcomes};
 use crate::config::mask::MaskNumbers;
 use crate::config::{ConditionMatcher, WaitRule};
+use crate::event::{ConditionMeaning, MatchedCondition};
 
 pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> Status {
     if rule.supports_observed_generation && observed_generation(object) != generation(object) {
@@ -32,17 +33,28 @@ pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> 
         match matcher.timeout {
             Some(timeout) if age < timeout => progress = Some(describe(&condition)),
             Some(timeout) => return Status::failed(format!("{} for {}", describe(&condition), seconds(timeout))),
-            None => return Status::failed(describe(&condition)),
+            None => return by(Status::failed(describe(&condition)), ConditionMeaning::Failure, &condition),
         }
     }
     if let Some((_, condition)) = matched(|matcher| matcher.success).next() {
-        return Status::ready(describe(&condition));
+        return by(Status::ready(describe(&condition)), ConditionMeaning::Success, &condition);
     }
     if let Some((_, condition)) = matched(|matcher| matcher.unblock_changes).next() {
-        return Status::unblocked(describe(&condition));
+        return by(Status::unblocked(describe(&condition)), ConditionMeaning::Unblock, &condition);
     }
     // A condition that means failure only after a while does not end the wait, but describes the progress.
     Status::in_progress(progress.unwrap_or_else(|| "no failing or successful conditions found".to_owned()))
+}
+
+fn by(status: Status, meaning: ConditionMeaning, condition: &Condition<'_>) -> Status {
+    let matched = MatchedCondition {
+        meaning,
+        name: condition.kind.to_owned(),
+        status: condition.status.to_owned(),
+        reason: condition.reason.to_owned(),
+        message: short(condition.message),
+    };
+    Status { matched: Some(Box::new(matched)), ..status }
 }
 
 fn by_outcomes(object: &Value, outcomes: &Outcomes, context: &Context<'_>) -> Status {

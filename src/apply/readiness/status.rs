@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::event::MatchedCondition;
+
 /// Readiness state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
@@ -24,11 +26,13 @@ pub struct Status {
     pub message: String,
     /// Causes found below it; empty if ready.
     pub reasons: Vec<String>,
+    /// The condition by which a wait rule judges it.
+    pub matched: Option<Box<MatchedCondition>>,
 }
 
 impl Status {
     pub(super) fn new(state: State, message: impl Into<String>) -> Self {
-        Self { state, message: message.into(), reasons: Vec::new() }
+        Self { state, message: message.into(), reasons: Vec::new(), matched: None }
     }
 
     pub(super) fn ready(message: impl Into<String>) -> Self {

@@ -1,7 +1,7 @@
 //! kapp's table of changes, and the line diffs before it.
 
 use jiff::Timestamp;
-use pushback_preflight::Operation;
+use pushback_preflight::{ObjectExt as _, Operation};
 
 use super::table::{Column, Table};
 use super::ui::Ui;
@@ -36,7 +36,7 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
         // Versioned objects come first.
         let is_versioned = |whole: &Whole| {
             let object = whole.new.as_ref().or(whole.old.as_ref());
-            object.is_some_and(|object| annotations::read_live(object).versioned)
+            object.is_some_and(|object| annotations::read_live(object).versioned && object.name().contains("-ver-"))
         };
         ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| (whole.wave, !is_versioned(whole))));
         for line in ordered {

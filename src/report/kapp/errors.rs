@@ -1,5 +1,6 @@
 //! kapp's texts for what ended a run.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pushback_preflight::{Finding, ObjectRef, Operation, registry};
@@ -21,6 +22,10 @@ pub struct End<'e> {
     pub cause: Option<&'e EndCause>,
     /// Objects that are not done.
     pub unfinished: &'e [UnfinishedLine],
+    /// How they were when the wait for them ended, in kapp's words.
+    pub endings: &'e BTreeMap<ObjectRef, String>,
+    /// Whether everything that failed is told, not only the first.
+    pub all_errors: bool,
     /// Whether the run stopped at its plan.
     pub is_diff: bool,
     /// Writes that failed: the first one, or all where all are told.
@@ -55,10 +60,11 @@ pub fn text(end: &End<'_>) -> String {
     }
     match end.failed_writes {
         [] => {}
-        [said] => return api_error(said),
+        [said] if !end.all_errors || failed_waits(end).is_empty() => return api_error(said),
         several => {
-            let items: String = several.iter().map(|said| format!("\n  - {}\n", api_error_on_a_line(said))).collect();
-            return format!("\n{items}\n");
+            let waits =
+                failed_waits(end).into_iter().filter(|_| end.all_errors).map(|[what, how]| format!("{what}: {how}"));
+            return listed("", several.iter().map(api_error_on_a_line).chain(waits));
         }
     }
     match end.cause {
@@ -74,6 +80,9 @@ pub fn text(end: &End<'_>) -> String {
                                   cluster. Refusing to continue unless --dangerous-allow-empty-list-of-resources is \
                                   specified."
             .to_owned(),
+        Some(EndCause::NoInputs) => {
+            "Expected at least one --file (-f) specified with a file or directory path".to_owned()
+        }
         Some(EndCause::FilterAge) => {
             "Expected age filter to be either empty or parseable time.Duration (example: 5m+, \
                                       24h-; valid units: ns, us, ms, s, m, h)"
@@ -88,7 +97,7 @@ pub fn text(end: &End<'_>) -> String {
             "Expected to find kind '{version}/{kind}', but did not:\n- Kubernetes API server did not have matching \
              apiVersion + kind\n- No matching CRD was found in given configuration"
         ),
-        Some(EndCause::TimedOut { after, of_object }) => timed_out(end.unfinished, after.0, *of_object),
+        Some(EndCause::TimedOut { after, of_object }) => timed_out(end, after.0, *of_object),
         Some(EndCause::UnknownRule(name)) => {
             format!(
                 "invalid argument \"{name}\" for \"--preflight\" flag: unknown preflight check \"{name}\" specified"
@@ -115,7 +124,7 @@ pub fn text(end: &End<'_>) -> String {
                 },
             }
         }
-        None => never_ready(end.unfinished).unwrap_or_else(|| end.error.to_owned()),
+        None => never_ready(end).unwrap_or_else(|| end.error.to_owned()),
     }
 }
 
@@ -142,7 +151,18 @@ pub fn of_write(said: &Said) -> String {
 /// The text for a command without a run.
 #[must_use]
 pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
-    text(&End { code, error, cause, unfinished: &[], is_diff: false, failed_writes: &[], absent: None, blocked: None })
+    text(&End {
+        code,
+        error,
+        cause,
+        unfinished: &[],
+        endings: &BTreeMap::new(),
+        all_errors: false,
+        is_diff: false,
+        failed_writes: &[],
+        absent: None,
+        blocked: None,
+    })
 }
 
 /// Where an app of this name is: ` (hint: found app 'shop' in other namespaces: a, b, c, ...)`.
@@ -157,20 +177,54 @@ pub fn found_elsewhere(app: &str, namespaces: &[String]) -> String {
     format!(" (hint: found app '{app}' in other namespaces: {shown}{more})")
 }
 
-fn timed_out(unfinished: &[UnfinishedLine], after: u64, of_object: bool) -> String {
+fn timed_out(end: &End<'_>, after: u64, of_object: bool) -> String {
     let after = words::duration(Duration::from_millis(after));
-    let waiting: Vec<&UnfinishedLine> = unfinished.iter().filter(|line| line.state != Unfinished::NotApplied).collect();
-    match waiting.first() {
-        Some(line) if of_object => format!(
-            "waiting on {} {}:\n  Errored:\n    Resource timed out waiting after {after}",
-            if line.state == Unfinished::NotDeleted { "delete" } else { "reconcile" },
-            words::described(&line.object)
-        ),
-        _ => {
-            let names: Vec<String> = waiting.iter().map(|line| words::described(&line.object)).collect();
-            format!("Timed out waiting after {after} for resources: [{}]", names.join(", "))
-        }
+    let waiting: Vec<&UnfinishedLine> = end
+        .unfinished
+        .iter()
+        .filter(|line| !matches!(line.state, Unfinished::NotApplied | Unfinished::Failed))
+        .collect();
+    if of_object {
+        let late = waiting.iter().take(if end.all_errors { waiting.len() } else { 1 });
+        let late = late.map(|line| [awaited(line), format!("Errored: Resource timed out waiting after {after}")]);
+        let failed = failed_waits(end).into_iter().filter(|_| end.all_errors);
+        let mut errors: Vec<[String; 2]> = late.chain(failed).collect();
+        return match errors.len() {
+            1 => {
+                let [what, how] = errors.remove(0);
+                format!("{what}:\n  {}", how.replace(": ", ":\n    "))
+            }
+            _ => listed("", errors.into_iter().map(|[what, how]| format!("{what}: {how}"))),
+        };
     }
+    let start = format!("Timed out waiting after {after} for resources: ");
+    match waiting.as_slice() {
+        [line] => format!("{start}[{}]", words::described(&line.object)),
+        // kapp takes every comma for the end of an item.
+        several => listed(&start, several.iter().map(|line| words::described(&line.object))),
+    }
+}
+
+/// Several errors, each on a line of its own.
+fn listed(start: &str, items: impl Iterator<Item = String>) -> String {
+    format!("{start}\n{}\n", items.map(|item| format!("\n  - {item}\n")).collect::<String>())
+}
+
+/// `waiting on reconcile X`
+fn awaited(line: &UnfinishedLine) -> String {
+    let wait = if line.state == Unfinished::NotDeleted { "delete" } else { "reconcile" };
+    format!("waiting on {wait} {}", words::described(&line.object))
+}
+
+/// The waits that failed: for what, and how.
+fn failed_waits(end: &End<'_>) -> Vec<[String; 2]> {
+    let failed = end.unfinished.iter().filter(|line| line.state == Unfinished::Failed);
+    failed
+        .map(|line| {
+            let how = end.endings.get(&line.object).unwrap_or(&line.message);
+            [awaited(line), format!("Finished unsuccessfully ({how})")]
+        })
+        .collect()
 }
 
 fn ownership(owned: &[Owned]) -> String {
@@ -349,10 +403,12 @@ fn permission(finding: &Finding) -> String {
     text.replacen("not permitted to \"patch\"", "not permitted to \"update\"", 1)
 }
 
-fn never_ready(unfinished: &[UnfinishedLine]) -> Option<String> {
-    let failed = unfinished.iter().find(|line| line.state == Unfinished::Failed)?;
-    let object = words::described(&failed.object);
-    Some(format!("waiting on reconcile {object}:\n  Finished unsuccessfully ({})", failed.message))
+fn never_ready(end: &End<'_>) -> Option<String> {
+    let waits = failed_waits(end);
+    match waits.as_slice() {
+        [_, _, ..] if end.all_errors => Some(listed("", waits.into_iter().map(|[what, how]| format!("{what}: {how}")))),
+        _ => waits.first().map(|[what, how]| format!("{what}:\n  {how}")),
+    }
 }
 
 #[cfg(test)]
@@ -406,6 +462,8 @@ mod tests {
             error: "",
             cause: None,
             unfinished: &[],
+            endings: &BTreeMap::new(),
+            all_errors: true,
             is_diff: false,
             failed_writes,
             absent: None,

@@ -68,6 +68,8 @@ pub struct KappRenderer {
     absent: Option<(ObjectRef, u64)>,
     /// What was told of objects that are waited for.
     waits: BTreeMap<ObjectRef, Wait>,
+    /// How objects were when the wait for them ended.
+    endings: BTreeMap<ObjectRef, String>,
 }
 
 /// What was told of an object that is waited for.
@@ -109,6 +111,7 @@ impl KappRenderer {
             awaited: Vec::new(),
             absent: None,
             waits: BTreeMap::new(),
+            endings: BTreeMap::new(),
         }
     }
 
@@ -260,7 +263,8 @@ impl KappRenderer {
     /// Tells that everything is done, where there was something to do.
     fn complete(&mut self, exit_code: u8, now: Moment) {
         let is_done = [ExitCode::Success, ExitCode::Changes].iter().any(|code| code.code() == exit_code);
-        if (self.total > 0 || self.is_partial) && is_done && self.command != "diff" {
+        let has_work = self.total > 0 || self.is_partial || (self.command == "delete" && self.shown.is_some());
+        if has_work && is_done && self.command != "diff" {
             self.header(now, "applying complete");
             self.header(now, "waiting complete");
             let trimmed = std::mem::take(&mut self.trimmed);
@@ -290,6 +294,9 @@ impl KappRenderer {
         self.waiting = self.waiting.saturating_sub(1);
         self.done += 1;
         self.held.push(format!("ok: {wait} {}", words::described(object)));
+        if let Some(ending) = self.endings.remove(object).filter(|ending| !ending.is_empty()) {
+            self.held.push(format!(" ^ {ending}"));
+        }
     }
 }
 
@@ -361,34 +368,45 @@ impl Renderer for KappRenderer {
                 self.missing(request, now);
                 self.blocked(request, reason, now);
             }
-            Event::WaitProgress { object, wanted, message, live, below, .. } => {
+            Event::WaitProgress { object, wanted, message, seen, .. } => {
                 if !self.kept.is_empty() && self.writing.is_empty() {
                     self.print_batch(now);
                 }
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
-                let message = match live.as_deref().map(state::of) {
-                    Some(("ongoing" | "fail", said)) => said,
-                    _ => message.clone(),
-                };
+                let message = state::awaited(seen, message, false);
                 let mut lines = vec![format!("ongoing: {wait} {}", words::described(object))];
                 if !message.is_empty() {
                     lines.push(format!(" ^ {message}"));
                 }
-                lines.extend(children(below));
+                lines.extend(children(&seen.below));
                 self.wait(object, lines, now);
             }
-            Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, .. } => {
+            Event::WaitDone { object, outcome: WaitOutcome::Ok, seen, .. } => {
+                self.endings.insert(object.clone(), state::awaited(seen, "", false));
+            }
+            Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, seen, .. } => {
+                if !self.kept.is_empty() && self.writing.is_empty() {
+                    self.print_batch(now);
+                }
+                let message = state::awaited(seen, message, true);
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
                 self.waits.remove(object);
                 self.held.push(format!("fail: {wait} {}", words::described(object)));
                 if !message.is_empty() {
                     self.held.push(format!(" ^ {message}"));
                 }
+                self.endings.insert(object.clone(), message);
             }
             Event::Log { log } => self.ui.progress(&format!("logs | {}", tagged(log))),
             // Only those about what is written: kapp reads in silence.
             Event::Warning { code, message, object: Some(_), .. } if code == "server" => {
-                self.ui.line(&format!("Warning: {message}"));
+                self.ui.progress(&format!("Warning: {message}"));
+            }
+            // kapp says nothing of what has no effect.
+            Event::Warning { code, message, position: Some(position), .. }
+                if ["annotation", "config-key"].contains(&code.as_str()) =>
+            {
+                self.ui.note(&format!("Warning: {position}: {message}\n"));
             }
             Event::NoApp { elsewhere } => {
                 let found = errors::found_elsewhere(&self.app, elsewhere);
@@ -421,6 +439,8 @@ impl Renderer for KappRenderer {
                     error,
                     cause,
                     unfinished,
+                    endings: &self.endings,
+                    all_errors: self.ui.style().all_errors,
                     is_diff,
                     failed_writes: &self.failed_writes,
                     absent: self.absent.as_ref(),
@@ -546,9 +566,9 @@ mod tests {
         insta::assert_snapshot!(captured.data(), @r"
         12:04:10PM: ---- waiting on 1 changes [0/1 done] ----
         12:04:10PM: ongoing: reconcile configmap/a (v1) namespace: shop
-        12:04:10PM:  ^ one
+        12:04:10PM:  ^ One
         12:04:11PM: ongoing: reconcile configmap/a (v1) namespace: shop
-        12:04:11PM:  ^ three
+        12:04:11PM:  ^ Three
         12:04:13PM: ok: reconcile configmap/a (v1) namespace: shop
         ");
     }

@@ -3,6 +3,35 @@
 use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
+use crate::event::{ConditionMeaning, SeenObject};
+
+/// How an awaited object is; `message` is what the engine says of it, which has taken it for failed or not.
+#[must_use]
+pub fn awaited(seen: &SeenObject, message: &str, has_failed: bool) -> String {
+    if let Some(condition) = &seen.matched {
+        let holds = format!("{} == {}: {}", condition.name, condition.status, condition.reason);
+        return match condition.meaning {
+            ConditionMeaning::Failure => {
+                format!("Encountered failure condition {holds} (message: {})", condition.message)
+            }
+            ConditionMeaning::Success => {
+                format!("Encountered successful condition {holds} (message: {})", condition.message)
+            }
+            ConditionMeaning::Unblock => {
+                format!("Allowing blocked changes to proceed: Encountered condition {holds}")
+            }
+        };
+    }
+    match seen.live.as_deref().map(of) {
+        Some((state, said)) if !said.is_empty() && (state == "fail" || !has_failed) => said,
+        _ => {
+            let message = message.split(", last was ").next().unwrap_or_default();
+            let mut letters = message.chars();
+            letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+        }
+    }
+}
+
 /// `ok`, `ongoing` or `fail`, and what kapp says of it.
 #[must_use]
 pub fn of(object: &Value) -> (&'static str, String) {
@@ -61,11 +90,7 @@ fn condition(object: &Value, names: &[&str]) -> Judged {
         match find(object, name) {
             Some(condition) if condition.text("/status") == "True" => {}
             Some(condition) => {
-                let (reason, message) = (condition.text("/reason"), condition.text("/message"));
-                return ongoing(format!(
-                    "Condition {name} is not True ({}): {reason}: {message}",
-                    condition.text("/status")
-                ));
+                return ongoing(format!("Condition {name} is not True ({})", condition.text("/status")));
             }
             None => return ongoing(format!("Condition {name} is not set")),
         }
@@ -102,7 +127,7 @@ fn pod(object: &Value) -> Judged {
             }
             Ok(())
         }
-        phase => Err(("fail", phase.to_owned())),
+        phase => Err(("fail", format!("Phase is {}", phase.to_lowercase()))),
     }
 }
 
@@ -176,10 +201,37 @@ fn job(object: &Value) -> (&'static str, String) {
     if is_true("Complete").is_some() {
         return ("ok", "Completed".to_owned());
     }
-    if let Some(condition) = is_true("Failed") {
+    // The latter comes while its Pods are still being ended.
+    if let Some(condition) = is_true("Failed").or_else(|| is_true("FailureTarget")) {
         return ("fail", format!("Failed with reason {}: {}", condition.text("/reason"), condition.text("/message")));
     }
     let count = |name: &str| number(object, &format!("/status/{name}"));
     let counts = format!("{} active, {} failed, {} succeeded", count("active"), count("failed"), count("succeeded"));
     ("ongoing", format!("Waiting to complete ({counts})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_kapps_waiters_do_not_know_is_told_as_the_engine_has_it() {
+        let seen = |live: Value| SeenObject { live: Some(live.into()), ..SeenObject::default() };
+        let pod = |phase: &str| seen(json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": phase}}));
+        assert_eq!(awaited(&pod("Failed"), "Failed", true), "Phase is failed");
+        assert_eq!(awaited(&pod("Pending"), "no node fits", true), "No node fits", "kapp would go on waiting");
+        assert_eq!(awaited(&pod("Pending"), "no node fits", false), "Pending");
+        let other = seen(json!({"apiVersion": "example.com/v1", "kind": "A"}));
+        let message = "waiting for generation 2 to be observed, last was 1";
+        assert_eq!(awaited(&other, message, false), "Waiting for generation 2 to be observed");
+    }
+
+    #[test]
+    fn a_job_has_failed_before_its_pods_have_ended() {
+        let conditions = json!([{"type": "FailureTarget", "status": "True", "reason": "A", "message": "b"}]);
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "status": {"conditions": conditions}});
+        assert_eq!(of(&job), ("fail", "Failed with reason A: b".to_owned()));
+    }
 }

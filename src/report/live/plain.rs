@@ -160,7 +160,7 @@ impl Renderer for PlainRenderer {
                 let state = wait_state(message, reasons);
                 self.line(now, &["wait", "pending", &object_slug(object), &state, &took(*elapsed)]);
             }
-            Event::WaitDone { object, wanted, outcome, message, reasons, elapsed } => {
+            Event::WaitDone { object, wanted, outcome, message, reasons, elapsed, .. } => {
                 let word = if *outcome == WaitOutcome::Ok { wanted.as_str() } else { outcome.as_str() };
                 let state = wait_state(message, reasons);
                 self.line(now, &["wait", word, &object_slug(object), &state, &took(*elapsed)]);

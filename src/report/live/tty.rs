@@ -305,7 +305,7 @@ impl TtyRenderer {
                 let line = self.finished_line(object, (end, word), *elapsed, message);
                 self.stay(&line);
             }
-            Event::WaitDone { object, wanted, outcome, message, reasons, elapsed } => {
+            Event::WaitDone { object, wanted, outcome, message, reasons, elapsed, .. } => {
                 let (end, word) = match (outcome, wanted) {
                     (WaitOutcome::Ok, Awaited::Deleted) => (End::Good, "gone"),
                     (WaitOutcome::Ok, Awaited::Ready) => (End::Good, "ready"),
