@@ -12,6 +12,6 @@ mod source;
 pub mod yaml;
 
 pub use self::collect::{load, load_config_files};
-pub use self::input::{FileDigest, Input, InputError, InputWarning, Manifest};
+pub use self::input::{FileDigest, Input, InputError, InputWarning, KeptManifests, Manifest};
 pub use self::options::LoadOptions;
 pub use self::source::shown_input;

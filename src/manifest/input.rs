@@ -21,6 +21,37 @@ pub struct Manifest {
     pub positions: Arc<Positions>,
 }
 
+/// Manifests as JSON: they take a tenth of the space until they are needed once more.
+pub struct KeptManifests(Vec<(Box<[u8]>, Arc<Positions>)>);
+
+impl KeptManifests {
+    /// Keeps manifests.
+    #[must_use]
+    pub fn of(manifests: &[Manifest]) -> Self {
+        let kept = |manifest: &Manifest| {
+            (manifest.value.to_string().into_bytes().into_boxed_slice(), Arc::clone(&manifest.positions))
+        };
+        Self(manifests.iter().map(kept).collect())
+    }
+
+    /// The same manifests.
+    #[must_use]
+    pub fn manifests(&self) -> Vec<Manifest> {
+        let manifest = |(json, positions): &(Box<[u8]>, Arc<Positions>)| {
+            let value: Value = serde_json::from_slice(json).expect("what was written as JSON can be read");
+            Manifest { object: ObjectRef::of(&value), value, positions: Arc::clone(positions) }
+        };
+        self.0.iter().map(manifest).collect()
+    }
+}
+
+/// Omits the content, which may be a Secret's.
+impl fmt::Debug for KeptManifests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeptManifests").field(&self.0.len()).finish()
+    }
+}
+
 /// Omits the content, which may be a Secret's.
 impl fmt::Debug for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

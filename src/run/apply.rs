@@ -15,7 +15,7 @@ use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
 use crate::event::{Counts, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
-use crate::manifest::Manifest;
+use crate::manifest::{KeptManifests, Manifest};
 use crate::plan::Plan;
 use crate::plan::saved::SavedPlan;
 use crate::storage::note;
@@ -78,7 +78,7 @@ impl Apply {
         agreed: &mut Option<Vec<PlannedLine>>,
     ) -> Result<End, CommandError> {
         self.saved.iter().try_for_each(|saved| Approval::check_validity(saved, run))?;
-        let given = details::told(run, &self.options, input::read(&self.input)).await?;
+        let mut given = details::told(run, &self.options, input::read(&self.input)).await?;
         let read = given.what_was_read(self.saved.is_some());
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
@@ -88,11 +88,14 @@ impl Apply {
         };
         run.warn_input(&given.input.warnings);
         let run = &*run;
+        let kept = KeptManifests::of(&given.input.manifests);
+        let mut first = Some(std::mem::take(&mut given.input.manifests));
         let mut done = None;
         let mut rounds = Rounds::new(run, &setup, &self.write).with_agreed(agreed.take());
         for round in 1..=ROUNDS {
             rounds.begin().await?;
-            let prepared = self.prepare(run, &setup, given.input.manifests.clone(), round == 1);
+            let manifests = first.take().unwrap_or_else(|| kept.manifests());
+            let prepared = self.prepare(run, &setup, manifests, round == 1);
             let Some(plan) = until_stopped(run.stop.clone(), prepared).await? else {
                 run.warn("plan-again", ANOTHER_RUN);
                 continue;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::path::path;
 use super::*;
+use crate::manifest::KeptManifests;
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ";
 
@@ -48,6 +49,23 @@ fn lists_are_taken_apart_and_items_keep_their_places() {
     assert_eq!(input.manifests[1].positions.locate(&path(&["metadata", "name"])).to_string(), "-:11:7");
     assert_eq!(input.manifests[2].object.kind, "ConfigMap");
     assert_eq!(input.manifests[2].object.version, "v1");
+}
+
+#[test]
+fn manifests_that_are_kept_for_later_are_the_same() {
+    let numbers =
+        "[0, -0.0, 0.1, 1e-7, 1.0, 9223372036854775808, 18446744073709551615, 123456789012345678901234567890]";
+    let text = format!(
+        "{CONFIG_MAP}a\nspec: {{z: {numbers}, b: [null, true, \"\\0\\u2028é\", {{}}], a: {{}}}}\n---\n{CONFIG_MAP}b\n"
+    );
+    let input = read(&text);
+    let kept = KeptManifests::of(&input.manifests).manifests();
+    for (kept, manifest) in kept.iter().zip(&input.manifests) {
+        // As text: the order of keys counts, and -0.0 is no 0.
+        assert_eq!(kept.value.to_string(), manifest.value.to_string());
+        assert_eq!((&kept.object, &kept.positions), (&manifest.object, &manifest.positions));
+    }
+    assert_eq!(kept.len(), 2);
 }
 
 #[test]
