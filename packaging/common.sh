@@ -14,8 +14,8 @@ cache=${PUSHBACK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pushback}
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$source_root" log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 
-# The compiler of what is published: the oldest that Cargo.toml allows, so that each release proves it.
-RUSTUP_TOOLCHAIN=${RUSTUP_TOOLCHAIN:-$(sed -n 's/^rust-version = "\([0-9.]*\)"$/\1.0/p' "$source_root/Cargo.toml")}
+# The compiler of what is published. Another one builds other bytes.
+RUSTUP_TOOLCHAIN=${RUSTUP_TOOLCHAIN:-1.95.0}
 export RUSTUP_TOOLCHAIN
 
 cargo_auditable=0.7.7

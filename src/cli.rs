@@ -169,14 +169,18 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::Check(arguments) => check::run(&global, arguments).await,
             Command::Plan(arguments) => plan::run(&global, arguments).await,
             Command::Verify(arguments) => verify::run(&global, &arguments),
-            Command::Inspect(arguments) if let Some(style) = &global.kapp => {
-                screen::simple_as_kapp(style, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
-            }
-            Command::List(arguments) if let Some(style) = &global.kapp => {
-                screen::simple_as_kapp(style, async |ui| list::run_as_kapp(&global, ui, arguments).await).await
-            }
-            Command::Inspect(arguments) => screen::simple(&global, inspect::run(&global, arguments).await),
-            Command::List(arguments) => screen::simple(&global, list::run(&global, arguments).await),
+            Command::Inspect(arguments) => match &global.kapp {
+                Some(style) => {
+                    screen::simple_as_kapp(style, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
+                }
+                None => screen::simple(&global, inspect::run(&global, arguments).await),
+            },
+            Command::List(arguments) => match &global.kapp {
+                Some(style) => {
+                    screen::simple_as_kapp(style, async |ui| list::run_as_kapp(&global, ui, arguments).await).await
+                }
+                None => screen::simple(&global, list::run(&global, arguments).await),
+            },
             Command::History(arguments) => history::run(&global, arguments).await,
             Command::AppChange(arguments) => history::run_app_change(&global, arguments).await,
             Command::AppGroup(arguments) => app_group::run(&global, arguments).await,

@@ -15,7 +15,7 @@ const MARGIN_DIVISOR: u32 = 5;
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long a holder waits after its lease to learn who holds the lock: as long as a request waits for a server.
-const MAX_OUTAGE: Duration = Duration::from_mins(2);
+const MAX_OUTAGE: Duration = Duration::from_secs(120);
 
 /// How long a lock holds without being renewed, unless the user says otherwise.
 pub const DEFAULT_LEASE: Duration = Duration::from_secs(15);

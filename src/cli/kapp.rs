@@ -387,12 +387,6 @@ pub fn misread(error: &clap::Error) -> String {
         ErrorKind::InvalidSubcommand
         | ErrorKind::MissingSubcommand
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => NO_COMMAND.to_owned(),
-        ErrorKind::ValueValidation | ErrorKind::InvalidValue
-            if let Some(text) =
-                wrong_value(&named(ContextKind::InvalidArg), &named(ContextKind::InvalidValue), error) =>
-        {
-            text
-        }
         ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--app ") => {
             "Expected app name to be non-empty".to_owned()
         }
@@ -402,10 +396,15 @@ pub fn misread(error: &clap::Error) -> String {
         ErrorKind::MissingRequiredArgument if named(ContextKind::InvalidArg).contains("--directory ") => {
             "Reading directory '': open : no such file or directory".to_owned()
         }
-        _ => {
-            let text = error.to_string();
-            let text = text.split("\n\n").next().unwrap_or_default();
-            text.strip_prefix("error: ").unwrap_or(text).to_owned()
+        kind => {
+            let is_of_value = matches!(kind, ErrorKind::ValueValidation | ErrorKind::InvalidValue);
+            let known = is_of_value
+                .then(|| wrong_value(&named(ContextKind::InvalidArg), &named(ContextKind::InvalidValue), error));
+            known.flatten().unwrap_or_else(|| {
+                let text = error.to_string();
+                let text = text.split("\n\n").next().unwrap_or_default();
+                text.strip_prefix("error: ").unwrap_or(text).to_owned()
+            })
         }
     }
 }

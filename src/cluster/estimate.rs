@@ -114,11 +114,12 @@ pub fn overlay(object: &mut Value, manifest: &Value, set: Option<&FieldSet>) {
     let one_piece = set.is_some_and(|set| set.is_member() && set.children().next().is_none());
     match (object, manifest) {
         (Value::Object(object), Value::Object(manifest)) if !one_piece => overlay_map(object, manifest, set),
-        (Value::Array(items), Value::Array(wanted))
-            if let Some(set) = set.filter(|set| !one_piece && !has_duplicates(wanted, set)) =>
-        {
-            wanted.iter().for_each(|item| overlay_item(items, item, set));
-        }
+        (Value::Array(items), Value::Array(wanted)) => match set {
+            Some(set) if !one_piece && !has_duplicates(wanted, set) => {
+                wanted.iter().for_each(|item| overlay_item(items, item, set));
+            }
+            _ => items.clone_from(wanted),
+        },
         (object, manifest) => *object = manifest.clone(),
     }
 }

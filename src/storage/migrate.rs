@@ -336,7 +336,9 @@ impl Migrate<'_> {
 
 /// The count of the pass that begins.
 fn pass_of(done: &mut Migration) -> &mut PassCount {
-    done.passes.push_mut(PassCount::default())
+    let number = done.passes.len();
+    done.passes.push(PassCount::default());
+    &mut done.passes[number]
 }
 
 /// Waits until all API servers know a definition.

@@ -300,9 +300,9 @@ fn bookkeeping(app: &TestApp) -> String {
 fn assert_hidden(text: &str) {
     for secret in [MARKER, MARKER_BASE64, "TUFSS0VS", "918273645"] {
         if let Some(at) = text.find(secret) {
-            let start = text.floor_char_boundary(at.saturating_sub(400));
-            let end = text.ceil_char_boundary((at + 100).min(text.len()));
-            panic!("{secret} is shown: …{}…", &text[start..end]);
+            let before: Vec<char> = text[..at].chars().rev().take(400).collect();
+            let before: String = before.into_iter().rev().collect();
+            panic!("{secret} is shown: …{before}{}…", text[at..].chars().take(100).collect::<String>());
         }
     }
 }

@@ -254,5 +254,9 @@ impl Failure {
 
 /// As much of a text as a message may have.
 fn shortened(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST_MESSAGE)]
+    let mut end = text.len().min(LONGEST_MESSAGE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }

@@ -21,7 +21,7 @@ const REQUEST: &str = "RuleRequest";
 const RESPONSE: &str = "RuleResponse";
 
 /// How long a program may take, unless the rule says otherwise, and at most.
-const TIME: (Duration, Duration) = (Duration::from_secs(30), Duration::from_mins(10));
+const TIME: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
 /// MiB of memory that a program may fill, unless the rule says otherwise, and at most.
 const MEMORY: (u64, u64) = (1024, 65_536);

@@ -21,10 +21,10 @@ use super::connect::ConnectOptions;
 use crate::cluster::{ClusterError, ErrorKind};
 
 /// Timeout of a plugin that does not prompt.
-const SILENT_TIMEOUT: Duration = Duration::from_mins(2);
+const SILENT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Timeout of a plugin that may prompt the user.
-const PROMPT_TIMEOUT: Duration = Duration::from_mins(10);
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum length of an answer: a token and a certificate chain take a few kilobytes.
 const MAX_ANSWER: u64 = 1 << 20;

@@ -26,7 +26,7 @@ pub struct RetryLimits {
 impl Default for RetryLimits {
     fn default() -> Self {
         Self {
-            budget: Duration::from_mins(2),
+            budget: Duration::from_secs(120),
             first_contact_budget: Duration::from_secs(10),
             server_errors: 5,
             first_delay: Duration::from_millis(250),
