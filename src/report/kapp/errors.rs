@@ -216,9 +216,10 @@ fn awaited(line: &UnfinishedLine) -> String {
     format!("waiting on {wait} {}", words::described(&line.object))
 }
 
-/// The waits that failed: for what, and how.
+/// The waits that failed: for what, and how. What could not be written was not waited for.
 fn failed_waits(end: &End<'_>) -> Vec<[String; 2]> {
-    let failed = end.unfinished.iter().filter(|line| line.state == Unfinished::Failed);
+    let written = |line: &&UnfinishedLine| end.failed_writes.iter().all(|said| said.object != line.object);
+    let failed = end.unfinished.iter().filter(|line| line.state == Unfinished::Failed).filter(written);
     failed
         .map(|line| {
             let how = end.endings.get(&line.object).unwrap_or(&line.message);
