@@ -49,8 +49,7 @@ impl App<'_> {
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         let common = ["-a", "bench", "-n", self.namespace, "--yes", "-o", "json", WAIT, LEASE];
-        let binary = Path::new(env!("CARGO_BIN_EXE_pushback"));
-        let usage = measure::run(binary, &[arguments, &common].concat(), self.kubeconfig);
+        let usage = measure::run(&measure::binary(), &[arguments, &common].concat(), self.kubeconfig);
         let end = events(&usage.stdout).pop().expect("a last event");
         let done = |operation: &str| end["done"][operation].as_u64().unwrap_or_default();
         Run {

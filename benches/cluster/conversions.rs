@@ -81,7 +81,7 @@ impl Server {
         ] {
             std::fs::write(place.path().join(name), content).expect("a file");
         }
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pushback"));
+        let mut command = Command::new(super::measure::binary());
         command.args(["serve-conversion", "--crd", "crd.json", "--plan", "plan.json", "--listen", "127.0.0.1:0"]);
         command.args(["--tls-cert", "tls.crt", "--tls-key", "tls.key"]).current_dir(place.path());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary starts");

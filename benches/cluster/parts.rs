@@ -88,7 +88,7 @@ impl Bench {
                 "< 50 MiB".to_owned(),
             ),
         );
-        let binary = std::fs::metadata(env!("CARGO_BIN_EXE_pushback")).expect("the binary").len();
+        let binary = std::fs::metadata(measure::binary()).expect("the binary").len();
         rows.push(("binary, stripped".to_owned(), mebibytes(binary), binary < 15 << 20, "< 15 MiB".to_owned()));
         table::figures(&rows)
     }
@@ -234,7 +234,7 @@ impl Bench {
         std::fs::write(&config, kubeconfig.to_string()).expect("a kubeconfig");
         std::fs::write(&manifest, objects::yaml(&[objects::config_map(1)])).expect("a manifest");
         self.median(|| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_pushback"));
+            let mut command = Command::new(measure::binary());
             command.args(["apply", "-a", "start", "--yes", "-f"]).arg(&manifest).env("KUBECONFIG", &config);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let began = Instant::now();

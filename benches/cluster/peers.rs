@@ -12,7 +12,7 @@ use super::delay;
 use super::measure;
 use super::objects;
 use super::raw::Raw;
-use super::support::{Options, TestCluster};
+use super::support::{Options, TestCluster, wait_until};
 use super::table::{beside, seconds};
 
 /// Plain workers that write the objects, as a script would.
@@ -40,6 +40,9 @@ pub(crate) fn tables(runtime: &tokio::runtime::Runtime, count: usize, rounds: us
         for _ in 0..rounds.max(1) {
             let namespace = cluster.namespace("plain");
             plain.push(by_workers(&Raw { runtime, kubeconfig: &kubeconfig, namespace: &namespace }, wanted));
+            if wanted.iter().any(is_deployment) {
+                clear(&cluster, &namespace);
+            }
             let namespace = cluster.namespace("ours");
             let app = App { kubeconfig: &kubeconfig, namespace: &namespace };
             let changed = changed(wanted);
@@ -95,6 +98,14 @@ fn by_workers(raw: &Raw<'_>, wanted: &[Value]) -> Duration {
         raw.until_available();
     }
     began.elapsed()
+}
+
+/// Takes away what the workers have written: a Node runs so many Pods and no more.
+fn clear(cluster: &TestCluster, namespace: &str) {
+    let path = format!("/api/v1/namespaces/{namespace}");
+    cluster.api().delete(&path).ok();
+    let is_gone = || (cluster.api().get(&path).status == 404).then_some(());
+    wait_until("the workers' namespace is gone", Duration::from_secs(300), is_gone);
 }
 
 fn is_deployment(object: &Value) -> bool {

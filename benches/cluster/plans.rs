@@ -66,7 +66,7 @@ fn text_of(path: &Path) -> &str {
 impl App<'_> {
     fn plan(&self, arguments: &[&str]) {
         let common = ["-a", "bench", "-n", self.namespace, "-o", "json"];
-        super::measure::run(Path::new(env!("CARGO_BIN_EXE_pushback")), &[arguments, &common].concat(), self.kubeconfig);
+        super::measure::run(&super::measure::binary(), &[arguments, &common].concat(), self.kubeconfig);
     }
 
     fn carry_out(&self, plan: &str) -> Run {

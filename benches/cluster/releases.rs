@@ -56,7 +56,7 @@ pub(crate) fn tables() -> String {
 
 /// A command as a row, and its processor time.
 fn row(what: &str, arguments: &[&str], (time, memory): Targets) -> (String, Duration) {
-    let pushback = Path::new(env!("CARGO_BIN_EXE_pushback"));
+    let pushback = &measure::binary();
     let runs: Vec<_> = (0..RUNS).map(|_| measure::run(pushback, arguments, Path::new("/dev/null"))).collect();
     let least = |of: fn(&measure::Usage) -> Duration| runs.iter().map(of).min().unwrap_or_default();
     let (wall, cpu) = (least(|run| run.wall), least(|run| run.cpu));

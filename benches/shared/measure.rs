@@ -1,7 +1,7 @@
 //! Runs a program and says what it took: time, processor time, peak memory. The program is started by a fresh copy of
 //! this one, because a child begins with its parent's peak memory as its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,11 @@ pub(crate) struct Usage {
     pub(crate) peak: u64,
     /// What it wrote to standard output.
     pub(crate) stdout: String,
+}
+
+/// The binary that is measured: `PUSHBACK_BINARY`, or the one that was built with the benchmark.
+pub(crate) fn binary() -> PathBuf {
+    std::env::var_os("PUSHBACK_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_pushback").into(), PathBuf::from)
 }
 
 /// Runs a program to its end, and insists on success.

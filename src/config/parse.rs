@@ -14,6 +14,7 @@ use pushback_preflight::conversion::{GivenPlan, PlanSource};
 use pushback_preflight::loosened::Loosening;
 use pushback_preflight::object::ObjectExt;
 use pushback_preflight::reader::{Fields, Node, Reader, quote};
+use pushback_preflight::suggest::nearest;
 use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 
@@ -154,12 +155,16 @@ fn read_document(root: &Node<'_>, tool_version: &str, ignored: &mut Option<&mut 
     Some(config)
 }
 
-/// Refuses unknown keys of a document, or takes them as warnings. A key that is a known one but for its case is refused
-/// either way: kapp reads such a key as the known one.
+/// Refuses unknown keys of a document, or takes them as warnings. Refused either way is a key that is a known one but for
+/// its case, since kapp reads it as that one, and one that is nearly a key of the policy: without it no rule would run.
 fn unknown_keys(fields: &Fields<'_>, ignored: &mut Option<&mut Vec<InputWarning>>) {
+    let matters = |key: &str| {
+        let known = nearest(key, shapes::CONFIG.iter().copied());
+        known.is_some_and(|known| known.eq_ignore_ascii_case(key) || shapes::POLICY.contains(&known))
+    };
     for (key, node, hint) in fields.unknown(shapes::CONFIG) {
         match ignored {
-            Some(warnings) if !shapes::CONFIG.iter().any(|known| known.eq_ignore_ascii_case(key)) => {
+            Some(warnings) if !matters(key) => {
                 let message = format!("unknown key {} of a Config is ignored; {hint}", quote(key));
                 warnings.push(InputWarning { code: "config-key", message, position: node.position() });
             }

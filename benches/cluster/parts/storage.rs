@@ -141,8 +141,7 @@ fn met(figure: &str, is_met: bool, target: &str) -> String {
 
 /// Runs a `storage` command of the real binary.
 fn storage(arguments: &[&str], kubeconfig: &Path) -> Usage {
-    let binary = Path::new(env!("CARGO_BIN_EXE_pushback"));
-    measure::run(binary, &[&["storage"], arguments, &["-o", "json"]].concat(), kubeconfig)
+    measure::run(&measure::binary(), &[&["storage"], arguments, &["-o", "json"]].concat(), kubeconfig)
 }
 
 /// The requests that the server has answered so far about definitions, custom resources, records of progress and rights.

@@ -29,6 +29,9 @@ pub(super) const CONFIG: Keys = &[
     "diffAgainstExistingFieldExclusionRules",
 ];
 
+/// Keys of the document that say what is judged, and how.
+pub(super) const POLICY: Keys = &["preflightRules", "preflightWaivers", "policyLoosening"];
+
 /// Keys of kapp in a rule that are not supported.
 pub(super) const RULE_LATER: Keys = &["ytt"];
 

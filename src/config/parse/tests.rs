@@ -189,6 +189,8 @@ fn unknown_keys_of_a_document_can_be_warnings() {
     assert!(errors.is_empty(), "{errors:?}");
     // kapp follows this one; ignoring it would change what is deployed.
     assert_eq!(read("waitrules: []\n"), (vec![], vec!["c.yaml:3:1: waitrules: unknown key".to_owned()]));
+    // Without this one no rule would run.
+    assert_eq!(read("preflightRulez: []\n"), (vec![], vec!["c.yaml:3:1: preflightRulez: unknown key".to_owned()]));
     let of_entry = "waitRules:\n- zzz: 1\n  resourceMatchers: [{allMatcher: {}}]\n  conditionMatchers: []\n";
     assert!(read(of_entry).1.contains(&"c.yaml:4:3: waitRules[0].zzz: unknown key".to_owned()), "{:?}", read(of_entry));
 }

@@ -381,8 +381,8 @@ impl Renderer for KappRenderer {
                 lines.extend(children(&seen.below));
                 self.wait(object, lines, now);
             }
-            Event::WaitDone { object, outcome: WaitOutcome::Ok, seen, .. } => {
-                self.endings.insert(object.clone(), state::awaited(seen, "", false));
+            Event::WaitDone { object, wanted: Awaited::Ready, outcome: WaitOutcome::Ok, seen, .. } => {
+                self.endings.insert(object.clone(), state::ready(seen));
             }
             Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, seen, .. } => {
                 if !self.kept.is_empty() && self.writing.is_empty() {

@@ -62,6 +62,15 @@ pub fn of(object: &Value) -> (&'static str, String) {
     }
 }
 
+/// How an object came to be ready, where kapp says that.
+#[must_use]
+pub fn ready(seen: &SeenObject) -> String {
+    if seen.matched.is_some() {
+        return awaited(seen, "", false);
+    }
+    seen.live.as_deref().map(of).filter(|(state, _)| *state == "ok").map(|(_, said)| said).unwrap_or_default()
+}
+
 type Judged = Result<(), (&'static str, String)>;
 
 fn ongoing(message: impl Into<String>) -> Judged {
