@@ -21,15 +21,24 @@ pub struct Manifest {
     pub positions: Arc<Positions>,
 }
 
+/// How deep a manifest is kept as JSON: its reader takes 127 levels, and a manifest may have more.
+const KEPT_AS_JSON: usize = 100;
+
 /// Manifests as JSON: they take a tenth of the space until they are needed once more.
-pub struct KeptManifests(Vec<(Box<[u8]>, Arc<Positions>)>);
+pub struct KeptManifests(Vec<Kept>);
+
+enum Kept {
+    Json(Box<[u8]>, Arc<Positions>),
+    Whole(Manifest),
+}
 
 impl KeptManifests {
     /// Keeps manifests.
     #[must_use]
     pub fn of(manifests: &[Manifest]) -> Self {
-        let kept = |manifest: &Manifest| {
-            (manifest.value.to_string().into_bytes().into_boxed_slice(), Arc::clone(&manifest.positions))
+        let kept = |manifest: &Manifest| match is_within(&manifest.value, KEPT_AS_JSON) {
+            true => Kept::Json(manifest.value.to_string().into_bytes().into(), Arc::clone(&manifest.positions)),
+            false => Kept::Whole(manifest.clone()),
         };
         Self(manifests.iter().map(kept).collect())
     }
@@ -37,11 +46,23 @@ impl KeptManifests {
     /// The same manifests.
     #[must_use]
     pub fn manifests(&self) -> Vec<Manifest> {
-        let manifest = |(json, positions): &(Box<[u8]>, Arc<Positions>)| {
-            let value: Value = serde_json::from_slice(json).expect("what was written as JSON can be read");
-            Manifest { object: ObjectRef::of(&value), value, positions: Arc::clone(positions) }
+        let manifest = |kept: &Kept| match kept {
+            Kept::Json(json, positions) => {
+                let value: Value = serde_json::from_slice(json).expect("what was written as JSON can be read");
+                Manifest { object: ObjectRef::of(&value), value, positions: Arc::clone(positions) }
+            }
+            Kept::Whole(manifest) => manifest.clone(),
         };
         self.0.iter().map(manifest).collect()
+    }
+}
+
+/// Whether a value is nested no deeper than this.
+fn is_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Object(fields) => levels > 0 && fields.values().all(|value| is_within(value, levels - 1)),
+        Value::Array(items) => levels > 0 && items.iter().all(|value| is_within(value, levels - 1)),
+        _ => true,
     }
 }
 

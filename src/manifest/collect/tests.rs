@@ -56,7 +56,9 @@ fn manifests_that_are_kept_for_later_are_the_same() {
     let numbers =
         "[0, -0.0, 0.1, 1e-7, 1.0, 9223372036854775808, 18446744073709551615, 123456789012345678901234567890]";
     let text = format!(
-        "{CONFIG_MAP}a\nspec: {{z: {numbers}, b: [null, true, \"\\0\\u2028é\", {{}}], a: {{}}}}\n---\n{CONFIG_MAP}b\n"
+        "{CONFIG_MAP}a\nspec: {{z: {numbers}, b: [null, true, \"\\0\\u2028é\", {{}}], a: {{}}}}\n---\n{CONFIG_MAP}b\nspec: {}{}\n",
+        "[".repeat(500),
+        "]".repeat(500)
     );
     let input = read(&text);
     let kept = KeptManifests::of(&input.manifests).manifests();
