@@ -21,6 +21,7 @@ use pushback_preflight::conversion::GivenPlan;
 use pushback_preflight::custom::Definition;
 use pushback_preflight::loosened::Loosening;
 use pushback_preflight::source::Document;
+use serde_json::Value;
 
 /// All Config documents of a run, merged: built-in defaults first, then the user's in input order.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +71,12 @@ impl Config {
     pub fn merge(mut defaults: Self, user: Self) -> Self {
         defaults.extend(user);
         defaults
+    }
+
+    /// The wait rule for an object: the first that matches.
+    #[must_use]
+    pub fn wait_rule(&self, object: &Value) -> Option<&WaitRule> {
+        self.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, object))
     }
 
     fn extend(&mut self, later: Self) {

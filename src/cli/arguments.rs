@@ -291,7 +291,7 @@ impl ReadingArgs {
             follow_links: self.follow_links,
             ..LoadOptions::default()
         };
-        let input = InputOptions { files, config: self.config, unknown_config_keys: !plan.strict, load };
+        let input = InputOptions { files, config: self.config, allow_unknown_config_keys: !plan.strict, load };
         let plan = PlanOptions {
             into_namespace: self.into_ns,
             map_namespaces: self.map_ns,

@@ -311,16 +311,14 @@ fn other_owner(live: &Value, path: &[PathSegment]) -> Option<String> {
 
 /// Whether a field is others' to set. Replicas that nobody has owned have no owner after they were scaled, either.
 fn is_of_others(live: &Value, path: &[PathSegment]) -> bool {
-    let Ok(owners) = fields::owners_of(live, path) else { return false };
-    if owners.is_empty() {
-        return !managed_fields(live).is_empty() && *path == ["spec".into(), "replicas".into()];
+    let Ok(managers) = fields::managers(live) else { return false };
+    let mut owners = managers.iter().filter(|entry| entry.owns(live, path)).map(|entry| &entry.owner).peekable();
+    if owners.peek().is_none() {
+        // A folder records no owners at all.
+        return !managers.is_empty() && *path == ["spec".into(), "replicas".into()];
     }
     // A predecessor's fields are taken over by this very apply: if omitted, they would be removed.
-    owners.iter().any(|owner| owner.manager != crate::cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
-}
-
-fn managed_fields(live: &Value) -> &[Value] {
-    live.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    owners.any(|owner| owner.manager != crate::cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
 }
 
 /// Whether a manager is a person or a deploy tool.

@@ -497,17 +497,17 @@ async fn check_ownership(
         .into_iter()
         .map(|(wanted, label)| {
             let claim = live.claims.owners.get(&wanted.object.key());
-            let message = match apps.get(label) {
-                _ if claim.is_some() => {
-                    let app = claim.map(|claim| format!("'{}' namespace: {}", claim.app.name, claim.app.namespace));
-                    format!("{} is already associated with a different app {}", wanted.object, app.unwrap_or_default())
-                }
-                _ if label.is_empty() => format!("{} is the record of an app", wanted.object),
-                Some(name) => format!(
+            let message = match (claim, apps.get(label)) {
+                (Some(claim), _) => format!(
+                    "{} is already associated with a different app '{}' namespace: {}",
+                    wanted.object, claim.app.name, claim.app.namespace
+                ),
+                (None, _) if label.is_empty() => format!("{} is the record of an app", wanted.object),
+                (None, Some(name)) => format!(
                     "{} is already associated with a different app '{name}' namespace: {} (label '{label_key}={label}')",
                     wanted.object, observed.app.namespace
                 ),
-                None => format!(
+                (None, None) => format!(
                     "{} is already associated with a different label '{label_key}={label}'",
                     wanted.object
                 ),

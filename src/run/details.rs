@@ -13,8 +13,8 @@ use super::running::Run;
 use super::setup::Setup;
 use crate::apply::tree;
 use crate::cluster::{Cluster, Kind, ListQuery, list_all};
+use crate::config::Config;
 use crate::config::mask::{MaskNumbers, Masker};
-use crate::config::{Config, matcher};
 use crate::event::{Awaited, Event, PlannedLine, Target, Whole};
 use crate::plan::{Plan, Planned, UpdateStrategy, sides};
 
@@ -148,6 +148,5 @@ fn skipped(planned: &Planned, wave: usize) -> Option<PlannedLine> {
 
 /// Whether the live object is ready as far as can be told from it and the wait rules alone.
 fn is_ready(config: &Config, planned: &Planned) -> bool {
-    let rule = |live: &Value| config.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, live));
-    planned.change.live.as_deref().is_none_or(|live| tree::state(live, rule(live)).0 == "ok")
+    planned.change.live.as_deref().is_none_or(|live| tree::state(live, config.wait_rule(live)).0 == "ok")
 }

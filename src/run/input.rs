@@ -38,7 +38,8 @@ impl LoadedInput {
 pub fn read(options: &InputOptions) -> Result<LoadedInput, CommandError> {
     let mut input = collect::load(&options.files, &options.load)?;
     let documents = std::mem::take(&mut input.configs);
-    let mut config = Configured::read(&documents, &options.config, options.unknown_config_keys, &mut input.warnings)?;
+    let mut config =
+        Configured::read(&documents, &options.config, options.allow_unknown_config_keys, &mut input.warnings)?;
     config.add_plans(std::mem::take(&mut input.plans))?;
     Ok(LoadedInput { input, config })
 }

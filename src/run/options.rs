@@ -105,7 +105,7 @@ pub struct InputOptions {
     /// Files with Config documents.
     pub config: Vec<String>,
     /// Whether unknown keys of a Config among the manifests are warnings, as with kapp.
-    pub unknown_config_keys: bool,
+    pub allow_unknown_config_keys: bool,
     /// Options for reading them.
     pub load: LoadOptions,
 }

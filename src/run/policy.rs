@@ -46,7 +46,7 @@ struct Source {
 }
 
 impl Configured {
-    /// Reads the Config documents among the manifests, and the files of `--config`. With `as_kapp`, unknown keys of the
+    /// Reads the Config documents among the manifests, and the files of `--config`. With `allow_unknown_keys`, unknown keys of the
     /// former are warnings; those of a policy are errors either way.
     ///
     /// # Errors
@@ -54,10 +54,10 @@ impl Configured {
     pub fn read(
         documents: &[Manifest],
         files: &[String],
-        as_kapp: bool,
+        allow_unknown_keys: bool,
         warnings: &mut Vec<InputWarning>,
     ) -> Result<Self, CommandError> {
-        let among = parse(documents, as_kapp.then_some(&mut *warnings));
+        let among = parse(documents, allow_unknown_keys.then_some(&mut *warnings));
         let mut digests = Vec::new();
         let of_files = match files {
             [] => Ok(None),

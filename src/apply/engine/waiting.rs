@@ -16,7 +16,7 @@ use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
 use crate::cluster::core_kinds::{self, is_pod};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
-use crate::config::{Config, WaitRule, matcher};
+use crate::config::{Config, WaitRule};
 use crate::event::{Awaited, DiagnosticCode, Event, MatchedCondition, SeenObject, WaitOutcome};
 use crate::plan::Planned;
 
@@ -39,7 +39,8 @@ impl<'a> Engine<'a> {
             return self.complete(node);
         }
         let Some(object) = self.nodes[node].object.clone() else { return self.complete(node) };
-        let wait_rule = self.wait_rule(&object);
+        let config: &'a Config = self.config;
+        let wait_rule = config.wait_rule(&object);
         let Some(status) = self.assess(node, &object, wait_rule) else { return };
         let idle = status.state == State::Ready && wait_rule.is_none() && is_unbound_claim(&object);
         let state = if idle && self.somebody_may_come(node) { State::Unblocked } else { status.state };
@@ -116,11 +117,6 @@ impl<'a> Engine<'a> {
             backends.insert(format!("{}/{}", service.namespace, service.name), is_ready);
         }
         backends.into_iter().collect()
-    }
-
-    fn wait_rule(&self, object: &Value) -> Option<&'a WaitRule> {
-        let config: &'a Config = self.config;
-        config.wait_rules.iter().find(|rule| matcher::matches_any(&rule.matchers, object))
     }
 
     /// Whether anything under way may still use a claim. Always true for the first assessment: the consumer may be

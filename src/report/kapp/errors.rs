@@ -62,8 +62,7 @@ pub fn text(end: &End<'_>) -> String {
         [] => {}
         [said] if !end.all_errors || failed_waits(end).is_empty() => return api_error(said),
         several => {
-            let waits =
-                failed_waits(end).into_iter().filter(|_| end.all_errors).map(|[what, how]| format!("{what}: {how}"));
+            let waits = failed_waits(end).into_iter().filter(|_| end.all_errors).map(on_a_line);
             return listed("", several.iter().map(api_error_on_a_line).chain(waits));
         }
     }
@@ -188,14 +187,7 @@ fn timed_out(end: &End<'_>, after: u64, of_object: bool) -> String {
         let late = waiting.iter().take(if end.all_errors { waiting.len() } else { 1 });
         let late = late.map(|line| [awaited(line), format!("Errored: Resource timed out waiting after {after}")]);
         let failed = failed_waits(end).into_iter().filter(|_| end.all_errors);
-        let mut errors: Vec<[String; 2]> = late.chain(failed).collect();
-        return match errors.len() {
-            1 => {
-                let [what, how] = errors.remove(0);
-                format!("{what}:\n  {}", how.replace(": ", ":\n    "))
-            }
-            _ => listed("", errors.into_iter().map(|[what, how]| format!("{what}: {how}"))),
-        };
+        return one_or_all(late.chain(failed).collect()).replacen("  Errored: ", "  Errored:\n    ", 1);
     }
     let start = format!("Timed out waiting after {after} for resources: ");
     match waiting.as_slice() {
@@ -208,6 +200,18 @@ fn timed_out(end: &End<'_>, after: u64, of_object: bool) -> String {
 /// Several errors, each on a line of its own.
 fn listed(start: &str, items: impl Iterator<Item = String>) -> String {
     format!("{start}\n{}\n", items.map(|item| format!("\n  - {item}\n")).collect::<String>())
+}
+
+/// A single error on two lines, several as a list.
+fn one_or_all(errors: Vec<[String; 2]>) -> String {
+    match errors.as_slice() {
+        [[what, how]] => format!("{what}:\n  {how}"),
+        _ => listed("", errors.into_iter().map(on_a_line)),
+    }
+}
+
+fn on_a_line([what, how]: [String; 2]) -> String {
+    format!("{what}: {how}")
 }
 
 /// `waiting on reconcile X`
@@ -405,11 +409,9 @@ fn permission(finding: &Finding) -> String {
 }
 
 fn never_ready(end: &End<'_>) -> Option<String> {
-    let waits = failed_waits(end);
-    match waits.as_slice() {
-        [_, _, ..] if end.all_errors => Some(listed("", waits.into_iter().map(|[what, how]| format!("{what}: {how}")))),
-        _ => waits.first().map(|[what, how]| format!("{what}:\n  {how}")),
-    }
+    let mut waits = failed_waits(end);
+    waits.truncate(if end.all_errors { waits.len() } else { 1 });
+    (!waits.is_empty()).then(|| one_or_all(waits))
 }
 
 #[cfg(test)]

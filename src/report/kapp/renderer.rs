@@ -263,8 +263,8 @@ impl KappRenderer {
     /// Tells that everything is done, where there was something to do.
     fn complete(&mut self, exit_code: u8, now: Moment) {
         let is_done = [ExitCode::Success, ExitCode::Changes].iter().any(|code| code.code() == exit_code);
-        let has_work = self.total > 0 || self.is_partial || (self.command == "delete" && self.shown.is_some());
-        if has_work && is_done && self.command != "diff" {
+        let is_deletion = self.command == "delete" && self.shown.is_some();
+        if (self.total > 0 || self.is_partial || is_deletion) && is_done && self.command != "diff" {
             self.header(now, "applying complete");
             self.header(now, "waiting complete");
             let trimmed = std::mem::take(&mut self.trimmed);
