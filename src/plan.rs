@@ -92,6 +92,8 @@ pub struct Planned {
     pub original: Option<Arc<original::Rules>>,
     /// Digest of the manifest, for the inventory.
     pub manifest_digest: digest::BodyDigest,
+    /// Digest of what the app owns of the live object.
+    pub live_digest: digest::LiveDigest,
     /// What the server said when it refused the change in a dry run, and its reason.
     pub refused: Option<(String, String)>,
     /// Whether the run waits for the object.

@@ -21,6 +21,9 @@ use super::record::{
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::environment::Environment;
 
+/// What is done last before the old record goes.
+const CREATE: &str = "create the app's new record";
+
 /// Who moves a record, and how long it waits for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Mover<'a> {
@@ -59,6 +62,9 @@ pub async fn rename(cluster: &dyn Cluster, mover: Mover<'_>, from: &Place, to: &
         }
         (Some(old), new) => {
             old.require_unmoved(Some(&moving))?;
+            if new.is_none() && old.moving.is_none() && server {
+                require_creatable(cluster, to).await?;
+            }
             let label = old.label_value().to_owned();
             let mark = json!({LOCK_KEY: lock.as_ref().map(json_text), MOVE_KEY: json_text(&moving)});
             let old = patch(cluster, &from.app(), &old, &mark).await?;
@@ -108,6 +114,20 @@ async fn free(cluster: &dyn Cluster, mover: Mover<'_>, place: &Place) -> Result<
     record.require_known_layout()?;
     let Mover { environment, run, patience, .. } = mover;
     lock::wait_until_free(cluster, &place.app(), record, environment, run, patience, |_| {}).await
+}
+
+/// Checks that a record can be there, before the old one is marked: with the mark only this move could go on.
+async fn require_creatable(cluster: &dyn Cluster, to: &Place) -> Result<(), AppError> {
+    let address = address(to);
+    let body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": to.record, "namespace": to.namespace, "labels": {RECORD_LABEL: ""}},
+    });
+    match cluster.create(&address, &body, true).await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(AppError::cluster(CREATE)(error)),
+    }
 }
 
 /// Writes the new record: the old one with its labels and annotations, under the new name.
@@ -175,7 +195,7 @@ async fn create(
         Err(error) if error.kind == ErrorKind::AlreadyExists || error.ambiguous => {
             Err(AppError::Changed { app: to.name })
         }
-        Err(error) => Err(AppError::Cluster { action: "create the app's new record".to_owned(), error }),
+        Err(error) => Err(AppError::cluster(CREATE)(error)),
     }
 }
 

@@ -23,9 +23,9 @@ use tokio::time::Instant;
 
 pub use self::deploy_logs::LogsOf;
 pub use self::progress::Progress;
-use self::progress::{Explanation, PendingUpdates, Waiting, Writing};
+use self::progress::{Explanation, FailedWait, PendingUpdates, Waiting, Writing};
 use self::view::View;
-use super::write::{Done, Failure, Writer};
+use super::write::{ABSENT, Done, Failure, Writer};
 use crate::app::inventory::Entry;
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
@@ -370,7 +370,7 @@ impl<'a> Engine<'a> {
         }
         while let Some(node) = self.writes.ready.pop_front() {
             if !self.stopped.is_empty() {
-                self.on_write_failed(node, &Failure::NotSent, Duration::ZERO);
+                self.on_write_failed(node, &Failure::NotSent, Instant::now());
                 continue;
             }
             let Ok(slot) = Arc::clone(&self.writes.slots).try_acquire_owned() else {
@@ -392,7 +392,7 @@ impl<'a> Engine<'a> {
         let elapsed = started.elapsed();
         let done = match result {
             Ok(done) => done,
-            Err(failure) => return self.on_write_failed(node, &failure, elapsed),
+            Err(failure) => return self.on_write_failed(node, &failure, started),
         };
         for message in &done.warnings {
             self.warn(node, message);
@@ -435,7 +435,7 @@ impl<'a> Engine<'a> {
         self.catch_up(node, heard);
     }
 
-    fn on_write_failed(&mut self, node: usize, failure: &Failure, elapsed: Duration) {
+    fn on_write_failed(&mut self, node: usize, failure: &Failure, started: Instant) {
         let planned = &self.plan.objects[node];
         let message = failure.message();
         if matches!(failure, Failure::LockLost) {
@@ -467,11 +467,15 @@ impl<'a> Engine<'a> {
             outcome: if stopped { ChangeOutcome::Skipped } else { ChangeOutcome::Failed },
             message: message.clone(),
             reason: failure.reason().to_owned(),
-            elapsed: elapsed.into(),
+            elapsed: started.elapsed().into(),
         });
         if stopped {
             let is_unsent = matches!(failure, Failure::NotSent);
-            self.nodes[node].progress = if is_unsent { Progress::Pending } else { Progress::Stopped(message) };
+            self.nodes[node].progress = match planned.change.operation {
+                _ if is_unsent => Progress::Pending,
+                Operation::Exists => still_absent(started),
+                _ => Progress::Stopped(message),
+            };
             return;
         }
         self.nodes[node].progress = Progress::WriteFailed(message);
@@ -498,11 +502,16 @@ impl<'a> Engine<'a> {
     }
 
     fn finish(
-        self,
+        mut self,
         stop: Stop,
         paused: Vec<UnfinishedLine>,
         containers: BTreeMap<usize, Vec<FailedContainer>>,
     ) -> Outcome {
+        for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
+            if let (Operation::Exists, Progress::Writing(looking)) = (planned.change.operation, &state.progress) {
+                state.progress = still_absent(looking.started);
+            }
+        }
         for (node, state) in self.nodes.iter().enumerate() {
             if let Some(waiting) = state.waiting() {
                 let explanation = waiting.explanation().cloned().unwrap_or_default();
@@ -572,6 +581,14 @@ impl<'a> Engine<'a> {
         }
         lines
     }
+}
+
+/// The end of looking for what somebody else is to create: nothing was written, so nothing is left half done.
+fn still_absent(since: Instant) -> Progress {
+    Progress::TimedOut(FailedWait {
+        explanation: Explanation { message: ABSENT.to_owned(), ..Explanation::default() },
+        since,
+    })
 }
 
 /// Fields that others have set in an object that does not become ready.

@@ -53,6 +53,10 @@ const GONE_POLL: Duration = Duration::from_millis(250);
 /// Interval between looks for an object that somebody else creates.
 const EXISTS_POLL: Duration = Duration::from_secs(1);
 
+/// Why an object that somebody else is to create is not done.
+pub(super) const ABSENT: &str =
+    "it does not exist (annotation kapp.k14s.io/exists waits for somebody else to create it)";
+
 /// How long to retry an error that passes in a moment or never: a kind not served yet, a missing namespace.
 const MOMENT: Duration = Duration::from_secs(60);
 
@@ -475,13 +479,7 @@ impl Writer {
     async fn exists(&self, address: &Address) -> Result<Done, Failure> {
         match self.cluster.get(address).await {
             Ok(Some(object)) => Ok(unchanged(Some(object))),
-            Ok(None) => Err(Failure::Cluster(
-                ClusterError::new(
-                    ErrorKind::NotFound,
-                    "it does not exist (annotation kapp.k14s.io/exists waits for somebody else to create it)",
-                )
-                .with_reason(NOT_FOUND),
-            )),
+            Ok(None) => Err(Failure::Cluster(ClusterError::new(ErrorKind::NotFound, ABSENT).with_reason(NOT_FOUND))),
             Err(error) => Err(Failure::Cluster(error)),
         }
     }

@@ -259,7 +259,7 @@ fn not_written(error: &io::Error) -> ExitCode {
 pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
     if let Some(style) = &global.kapp {
         let mut ui = kapp::Ui::new(style.clone(), Output::standard());
-        ui.error(&error.message());
+        ui.error(&kapp::errors::of_command(&error.message(), error.code.code(), error.cause.as_ref()));
         return ui.finish().map_or_else(|error| not_written(&error), |()| error.code);
     }
     let mut output = Output::standard();

@@ -58,21 +58,14 @@ pub struct Problem {
     pub file: String,
     /// The number of the document in the file, from 1.
     pub document: usize,
-    /// Whether the object is there twice, with different content; otherwise a field is missing.
-    pub is_twice: bool,
+    /// The fields that are missing, or hold no text; none if the object is there twice, with different content.
+    pub missing: Vec<&'static str>,
 }
 
-impl Problem {
-    /// The field that is missing; `None` if the object is there twice.
-    #[must_use]
-    pub fn missing_field(&self) -> Option<&'static str> {
-        match &self.object {
-            _ if self.is_twice => None,
-            object if object.kind.is_empty() => Some("kind"),
-            object if object.version.is_empty() => Some("apiVersion"),
-            _ => Some("metadata.name"),
-        }
-    }
+/// The fields without which an object cannot be named, as far as they are missing.
+fn missing_fields(value: &Value) -> Vec<&'static str> {
+    let fields = [("/kind", "kind"), ("/apiVersion", "apiVersion"), ("/metadata/name", "metadata.name")];
+    fields.into_iter().filter(|(pointer, _)| value.text(pointer).is_empty()).map(|(_, name)| name).collect()
 }
 
 impl std::ops::Deref for LoadError {
@@ -326,7 +319,10 @@ impl Collector {
                 first.hints.push("A model is a document with `operator:` and `components:`.".to_owned());
             }
             self.errors.extend(errors);
-            self.problem(ObjectRef::of(&value), &positions, false);
+            let missing = missing_fields(&value);
+            if !missing.is_empty() {
+                self.problem(ObjectRef::of(&value), &positions, missing);
+            }
             return;
         }
         match normalize::normalize(&mut value, &positions) {
@@ -354,7 +350,7 @@ impl Collector {
                     self.input.warnings.push(InputWarning { code: "duplicate-object", message, position });
                 } else {
                     let object = object.clone();
-                    self.problem(object.clone(), &manifest.positions, true);
+                    self.problem(object.clone(), &manifest.positions, Vec::new());
                     self.errors.push(InputError {
                         message: format!("{object} is given a second time, with other content than at {place}"),
                         position,
@@ -365,9 +361,9 @@ impl Collector {
         }
     }
 
-    fn problem(&mut self, object: ObjectRef, positions: &Positions, is_twice: bool) {
+    fn problem(&mut self, object: ObjectRef, positions: &Positions, missing: Vec<&'static str>) {
         let (file, document) = (positions.file().to_owned(), self.document);
-        self.problems.push(Problem { object, file, document, is_twice });
+        self.problems.push(Problem { object, file, document, missing });
     }
 
     fn finish(mut self) -> Result<Input, Vec<InputError>> {

@@ -416,6 +416,7 @@ fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
         resumes: false,
         original: None,
         manifest_digest: compared.manifest_digest,
+        live_digest: compared.live_digest,
     }
 }
 

@@ -21,7 +21,7 @@ use super::compared::Compared;
 use super::conflicts;
 use super::desired::Desired;
 use super::diff::{self, DiffOptions};
-use super::digest::{BodyDigest, digest, is_secret, own_entry};
+use super::digest::{is_secret, own_entry};
 use super::guard::refusal_as_new;
 use super::live::Live;
 use super::original;
@@ -211,7 +211,7 @@ async fn with_state(
     let skipped = desired.strategies.update == UpdateStrategy::Skip;
     let is_paused = context.cluster.capabilities().server && operators::paused_replicas(&live).is_some();
     let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, &live, &body);
-    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared.manifest_digest)) {
+    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared)) {
         compared.body = Some(body);
         return Ok(compared);
     }
@@ -310,13 +310,7 @@ async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Addre
 }
 
 /// Whether neither the live object nor the manifest has changed, so that no request is needed.
-fn is_unchanged(
-    context: Context<'_>,
-    desired: &Desired,
-    body: &Value,
-    live: &Value,
-    manifest_digest: &BodyDigest,
-) -> bool {
+fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Value, compared: &Compared) -> bool {
     let Some(entry) = context.inventory.get(&desired.object.key()) else { return false };
     if entry.uid != live.uid() || entry.uid.is_empty() || entry.manifest_digest.is_empty() {
         return false;
@@ -337,7 +331,7 @@ fn is_unchanged(
     {
         return false;
     }
-    if entry.manifest_digest != manifest_digest.of(body) || has_copy(body) != has_copy(live) {
+    if entry.manifest_digest != compared.manifest_digest.of(body) || has_copy(body) != has_copy(live) {
         return false;
     }
     if is_secret(live) {
@@ -345,7 +339,7 @@ fn is_unchanged(
         let owned = fields::project(&own.fields, live);
         return same_secret(&owned, body);
     }
-    entry.live_digest == digest(&fields::project(&own.fields, live))
+    entry.live_digest == compared.live_digest.of_owned(own, live)
 }
 
 fn same_secret(owned: &Value, body: &Value) -> bool {

@@ -8,7 +8,7 @@ use pushback_preflight::{ObjectKey, Operation, TakenFrom, Verification};
 use serde_json::Value;
 
 use super::diff::FieldChange;
-use super::digest::BodyDigest;
+use super::digest::{BodyDigest, LiveDigest};
 use super::takeover::Takeover;
 use crate::cluster::{Address, ClusterError};
 use crate::storage::converting::Conversion;
@@ -28,6 +28,7 @@ pub(super) struct Compared {
     pub(super) notes: Vec<String>,
     pub(super) warnings: Vec<String>,
     pub(super) manifest_digest: BodyDigest,
+    pub(super) live_digest: LiveDigest,
     /// The server's refusal.
     pub(super) refused: Option<ClusterError>,
     /// Whether the server refuses the change, but would accept the same object as a new one.

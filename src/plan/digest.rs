@@ -29,6 +29,22 @@ impl BodyDigest {
     }
 }
 
+/// The [`live_digest`] of an object, computed on first use: a run that looks for changes has it already.
+#[derive(Clone, Debug, Default)]
+pub struct LiveDigest(OnceLock<String>);
+
+impl LiveDigest {
+    /// The digest; `live` must be the same on each call.
+    pub fn of(&self, live: &Value) -> &str {
+        self.0.get_or_init(|| live_digest(live))
+    }
+
+    /// The same where our entry in `managedFields` is at hand; not for a Secret.
+    pub fn of_owned(&self, own: &ManagerEntry, live: &Value) -> &str {
+        self.0.get_or_init(|| digest(&fields::project(&own.fields, live)))
+    }
+}
+
 /// Digest of a value, independent of key order: 32 hexadecimal digits. Empty for Secrets. kapp's copy of a manifest does
 /// not count, since it says the same again.
 #[must_use]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pushback_preflight::{ObjectExt, ObjectKey, Operation, Positions};
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, Positions};
 use serde_json::{Map, Value};
 
 use super::annotations::CreateStrategy;
@@ -35,6 +35,14 @@ pub fn previous_version<'v>(planned: &Planned, versions: &BTreeMap<ObjectKey, &'
 pub fn set_beside(whole: &mut Whole, planned: &Planned, previous: &Value) {
     whole.new = planned.change.desired.as_deref().map(|desired| new_side(desired, Some(previous)));
     whole.old = Some(old_side(previous, whole.new.as_ref()));
+    let plain = given_as_text(planned);
+    whole.old.iter_mut().chain(&mut whole.new).for_each(|side| as_string_data(side, &plain));
+}
+
+/// Whether an object is a version of another one.
+#[must_use]
+pub fn is_version(object: &Value) -> bool {
+    versioned::version_of(&ObjectRef::of(object).key(), object).is_some()
 }
 
 /// Both sides of a change. `wave`: how many changes come before it; `app_goes`: the whole app is deleted, so that nothing is
@@ -61,7 +69,7 @@ pub fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
         created: live.map(|live| live.text("/metadata/creationTimestamp").to_owned()).unwrap_or_default(),
         strategy: strategy(planned).to_owned(),
         awaited: match change.operation {
-            Operation::Delete => Some(Awaited::Deleted),
+            Operation::Delete => (planned.wait || planned.is_orphaned()).then_some(Awaited::Deleted),
             Operation::Create | Operation::Update | Operation::Replace if planned.wait => Some(Awaited::Ready),
             Operation::Exists => Some(Awaited::Ready),
             _ => None,
@@ -226,6 +234,19 @@ pub fn raw(live: &Value, with_managed_fields: bool) -> Value {
     let mut object = without_bookkeeping(live.clone(), true);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut).filter(|_| !with_managed_fields) {
         metadata.shift_remove("managedFields");
+    }
+    object
+}
+
+/// A new object without what it has of the version before.
+#[must_use]
+pub fn as_created(new: &Value, name: &str) -> Value {
+    let mut object = raw(new, false);
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for of_server in ["creationTimestamp", "generation", "resourceVersion", "uid"] {
+            metadata.shift_remove(of_server);
+        }
+        metadata.insert("name".to_owned(), name.into());
     }
     object
 }

@@ -66,7 +66,7 @@ pub(super) fn unwanted(
             let label = if is_server { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
             notes.push(format!("stays, and no longer belongs to the app{label}"));
         }
-        let orphan = strategies.orphan;
+        let (orphan, disable_wait) = (strategies.orphan, strategies.disable_wait);
         unwanted.prunes.push(Planned {
             change: Change {
                 object: reference,
@@ -96,8 +96,9 @@ pub(super) fn unwanted(
             notes,
             original: None,
             manifest_digest: Default::default(),
+            live_digest: Default::default(),
             refused: None,
-            wait: !orphan,
+            wait: !orphan && !disable_wait,
         });
     }
     unwanted

@@ -12,6 +12,7 @@ use super::annotations::{self, ExplicitReference};
 use super::compared::Compared;
 use super::desired::Desired;
 use super::live::Live;
+use super::renewal::RENEWED;
 use crate::config::{Config, ObjectReference, TemplateRule, matcher, path};
 use crate::manifest::InputError;
 
@@ -42,6 +43,8 @@ struct Versioned {
     number: u64,
     /// How many versions on the cluster stay.
     kept: usize,
+    /// When a new version renews the one before, if it does.
+    renewed: Option<String>,
 }
 
 impl Versioned {
@@ -61,6 +64,7 @@ impl Versioned {
             live: Vec::new(),
             number: 1,
             kept: wanted.strategies.num_versions.unwrap_or(KEPT),
+            renewed: None,
         }
     }
 
@@ -138,6 +142,11 @@ impl Versions {
             {
                 metadata.insert("name".to_owned(), wanted.object.name.clone().into());
             }
+            if let Some(time) = &versioned.renewed
+                && let Some(annotations) = Arc::make_mut(&mut wanted.value).metadata_map_mut("annotations")
+            {
+                annotations.insert(RENEWED.to_owned(), time.as_str().into());
+            }
         }
         self.unique(&desired)?;
         Ok(desired)
@@ -152,6 +161,8 @@ impl Versions {
             let differs = !compared.fields.is_empty() || compared.live.as_deref().is_none_or(ObjectExt::is_terminating);
             if differs {
                 versioned.number += 1;
+                versioned.renewed =
+                    compared.body.as_deref().and_then(|body| body.annotation(RENEWED)).map(str::to_owned);
                 advanced = true;
             }
         }

@@ -79,7 +79,7 @@ impl Apply {
     ) -> Result<End, CommandError> {
         self.saved.iter().try_for_each(|saved| Approval::check_validity(saved, run))?;
         let mut given = details::told(run, &self.options, input::read(&self.input)).await?;
-        let read = given.what_was_read(self.saved.is_some());
+        let read = given.take_what_was_read();
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
         let approval = match &self.saved {
@@ -88,8 +88,8 @@ impl Apply {
         };
         run.warn_input(&given.input.warnings);
         let run = &*run;
-        let kept = KeptManifests::of(&given.input.manifests);
-        let mut first = Some(std::mem::take(&mut given.input.manifests));
+        let kept = KeptManifests::of(&read.manifests);
+        let mut first = Some(read.manifests);
         let mut done = None;
         let mut rounds = Rounds::new(run, &setup, &self.write).with_agreed(agreed.take());
         for round in 1..=ROUNDS {
@@ -132,6 +132,9 @@ impl Apply {
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
+                    if end.code == ExitCode::NoChanges && details::counts_others(&setup, &plan) {
+                        end.code = ExitCode::Changes;
+                    }
                     if judged.report.outcome.refuses() && end.code == ExitCode::Partial {
                         // The same again would be refused again.
                         end.hints = vec!["correct what the server refuses, and run again".to_owned()];

@@ -55,19 +55,23 @@ impl Compare {
             let error = if is_judged { String::new() } else { unable() };
             return Ok(End { error, ..End::refused(&report).quoting(&plan) });
         }
-        Ok(End::of_diff(plan.has_changes(), exit_status))
+        Ok(End::of_diff(plan.has_changes() || details::counts_others(&setup, &plan), exit_status))
     }
 
     /// Plans, and runs the rules if that is asked for.
     pub(super) async fn compare(self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
-        let given = details::told(run, &self.options, input::read(&self.input)).await?;
-        let read = given.what_was_read(self.input.load.digests);
+        let mut given = details::told(run, &self.options, input::read(&self.input)).await?;
+        let mut read = given.take_what_was_read();
+        let manifests = match self.input.load.digests {
+            true => read.manifests.clone(),
+            // Nothing is saved.
+            false => std::mem::take(&mut read.manifests),
+        };
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         run.warn_input(&given.input.warnings);
         let work = async {
             let observed = look::look(run, &setup, None).await?;
-            let (plan, warnings) =
-                planning::plan_apply(run, &setup, observed, given.input.manifests, &self.plan, true).await?;
+            let (plan, warnings) = planning::plan_apply(run, &setup, observed, manifests, &self.plan, true).await?;
             run.warn_input(&warnings);
             planning::show(run, &setup, &plan, self.as_text, false);
             allowed::check(&setup, &plan, &self.plan)?;

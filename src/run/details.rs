@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectRef, Operation};
+use pushback_preflight::{Change, ObjectExt, ObjectRef, Operation};
 use serde_json::Value;
 
 use super::connect::connect;
@@ -79,7 +79,11 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
     }
     let versions = sides::newest_versions(plan);
     // Numbers of masked values count up in the order in which the changes are shown.
-    pairs.sort_by_key(|(wave, ..)| *wave);
+    let is_version = |planned: &Planned| {
+        let Change { desired, live, .. } = &planned.change;
+        desired.as_deref().or(live.as_deref()).is_some_and(sides::is_version)
+    };
+    pairs.sort_by_key(|(wave, planned, _)| (*wave, !is_version(planned)));
     for (wave, planned, line) in pairs {
         let mut whole =
             Whole { is_ready: is_ready(&setup.config, planned), ..sides::whole(planned, wave, plan.deletes_app) };
@@ -93,6 +97,19 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
         line.whole = Some(Box::new(whole));
     }
     others
+}
+
+/// What an object counts as that is not written, where details are wanted: an update that is skipped, or one that is waited
+/// for.
+pub fn counted_as(setup: &Setup, planned: &Planned) -> Option<Operation> {
+    let is_kept = planned.change.operation == Operation::Noop && setup.details.is_some();
+    let line = is_kept.then(|| skipped(planned, 0).or_else(|| unfinished(&setup.config, planned, 0)))?;
+    line.map(|line| line.operation)
+}
+
+/// Whether any object counts so.
+pub fn counts_others(setup: &Setup, plan: &Plan) -> bool {
+    plan.objects.iter().any(|planned| counted_as(setup, planned).is_some())
 }
 
 /// A line for an object that the garbage collector deletes along with its owner.

@@ -23,11 +23,14 @@ pub struct LoadedInput {
 }
 
 impl LoadedInput {
-    /// What was read, for a plan that is saved or carried out; nothing else needs it.
+    /// Takes what was read, which a plan that is saved or carried out is compared with.
     #[must_use]
-    pub fn what_was_read(&self, is_wanted: bool) -> WhatWasRead {
-        let manifests = if is_wanted { self.input.manifests.clone() } else { Vec::new() };
-        WhatWasRead { files: self.input.digests.clone(), policy: self.config.file_digests().to_vec(), manifests }
+    pub fn take_what_was_read(&mut self) -> WhatWasRead {
+        WhatWasRead {
+            files: std::mem::take(&mut self.input.digests),
+            policy: self.config.file_digests().to_vec(),
+            manifests: std::mem::take(&mut self.input.manifests),
+        }
     }
 }
 

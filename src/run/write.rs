@@ -7,6 +7,7 @@ use pushback_preflight::Operation;
 use pushback_preflight::judge::RunReport;
 use tokio::time::Instant;
 
+use super::details;
 use super::error::CommandError;
 use super::judging;
 use super::options::WriteOptions;
@@ -101,7 +102,7 @@ impl Writing<'_> {
             && plan.observed.record.as_ref().is_none_or(|record| {
                 self.setup.record.labels.iter().all(|(key, value)| record.labels.get(key) == Some(value))
             });
-        if self.phase == Phase::Applying && !plan.has_changes() && settled {
+        if self.phase == Phase::Applying && !self.is_change(plan) && settled {
             // Nothing to write, not even the record: only readiness is checked.
             let outcome = self.engine(plan, None).await;
             return Ok(WriteEnd::Done(Box::new(outcome)));
@@ -215,7 +216,7 @@ impl Writing<'_> {
 
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {
         let is_recorded = self.write.history > 0 && plan.observed.app.defining_label().is_none();
-        if !plan.has_changes() || !is_recorded || self.phase == Phase::Deleting {
+        if !self.is_change(plan) || !is_recorded || self.phase == Phase::Deleting {
             return None;
         }
         let cluster = &*self.setup.cluster;
@@ -270,16 +271,35 @@ impl Writing<'_> {
         if self.setup.cluster.capabilities().server { self.run.environment.now() } else { String::new() }
     }
 
+    /// Whether it is a change of the app, for its history.
+    fn is_change(&self, plan: &Plan) -> bool {
+        plan.has_changes() || details::counts_others(self.setup, plan)
+    }
+
     fn summary(&self, plan: &Plan) -> ChangeSummary {
-        let mut counts = Counts::default();
-        plan.objects.iter().for_each(|planned| counts.add(planned.change.operation));
+        let (mut counts, mut gone, mut ready, mut at_once) = (Counts::default(), 0, 0, 0);
+        for planned in &plan.objects {
+            let other = details::counted_as(self.setup, planned);
+            let operation = match planned.change.operation {
+                Operation::Noop => other,
+                Operation::Exists => planned.change.live.is_none().then_some(Operation::Exists),
+                operation => Some(operation),
+            };
+            let Some(operation) = operation else { continue };
+            counts.add(operation);
+            let waits = self.write.engine.wait && (planned.wait || planned.is_orphaned() || other.is_some());
+            *match operation {
+                _ if !waits => &mut at_once,
+                Operation::Delete => &mut gone,
+                _ => &mut ready,
+            } += 1;
+        }
         let Counts { create, update, replace, delete, noop, exists, .. } = counts;
-        let reconcile = create + update + replace;
         ChangeSummary {
             started_at: self.now(),
             description: format!(
                 "update: Op: {create} create, {delete} delete, {} update, {noop} noop, {exists} exists / \
-                 Wait to: {reconcile} reconcile, {delete} delete, {noop} noop",
+                 Wait to: {ready} reconcile, {gone} delete, {at_once} noop",
                 update + replace
             ),
             namespaces: plan.namespaces(),

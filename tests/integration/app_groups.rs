@@ -322,7 +322,8 @@ fn under_kapps_name_every_app_is_told_as_kapp_tells_it() {
     assert_eq!(asked.stdout.matches("Target cluster").count(), 1);
     let declined = as_kapp(&group.arguments("delete", &[]), "n\n").expect(1);
     assert_eq!(declined.stderr, "kapp: Error: Stopped\n");
-    as_kapp(&group.arguments("delete", &["-y"]), "").expect(0);
+    let deleted = as_kapp(&group.arguments("delete", &["-y"]), "").expect(0).stdout;
+    assert_eq!(deleted.matches("waiting complete").count(), 1, "{deleted}");
     let none = normal(&as_kapp(&group.arguments("delete", &["-y"]), "").expect(0).stdout);
     assert_eq!(none, "Target cluster\n\nSucceeded");
     for (arguments, error) in [

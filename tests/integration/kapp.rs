@@ -80,9 +80,17 @@ fn a_record_has_what_kapp_reads_and_nothing_that_it_would_not_keep() {
     assert_eq!(names(&spec["usedGKs"]), names(&recorded["usedGKs"]));
     assert_eq!(names(&spec["usedGVs"]), names(&recorded["usedGVs"]));
     assert_eq!(spec["labelKey"], recorded["labelKey"]);
-    for same in ["successful", "description", "namespaces"] {
+    for same in ["successful", "namespaces"] {
         assert_eq!(spec["lastChange"][same], recorded["lastChange"][same], "{same}");
     }
+    // The recorded run waited, and this one did not.
+    let parts = |spec: &Value| {
+        let description = spec["lastChange"]["description"].as_str().unwrap_or_default();
+        description.split_once(" / ").map(|(done, waits)| (done.to_owned(), waits.to_owned())).expect("two parts")
+    };
+    let ((done, waits), (recorded_done, recorded_waits)) = (parts(&spec), parts(&recorded));
+    assert_eq!(done, recorded_done);
+    assert_eq!(recorded_waits.split(' ').nth(2), waits.rsplit(' ').nth(1), "{waits}, {recorded_waits}");
     assert!(spec["labelValue"].as_str().is_some_and(|label| label.parse::<u64>().is_ok_and(|nanos| nanos > 1 << 60)));
     assert_eq!(spec["lastChangeName"], app.history()[0]["metadata"]["name"]);
 }
@@ -346,9 +354,14 @@ fn history_is_written_as_kapp_writes_it() {
         "update: Op: 1 create, 0 delete, 1 update, 0 noop, 0 exists / Wait to: 2 reconcile, 0 delete, 0 noop"
     );
     assert_eq!(app.spec()["lastChange"], spec);
-    // What changes nothing is no change.
+    // What changes nothing is no change, and has no part in one.
     app.apply(&(config_map("a", "2") + &config_map("b", "2")), &[]).expect(0);
     assert_eq!(app.history().len(), 2);
+    app.apply(&config_map("a", "2"), &[]).expect(0);
+    assert_eq!(
+        app.spec()["lastChange"]["description"],
+        "update: Op: 0 create, 1 delete, 0 update, 0 noop, 0 exists / Wait to: 0 reconcile, 1 delete, 0 noop"
+    );
 }
 
 fn with_the_scope_of_known_namespaces_no_other_is_looked_into() {

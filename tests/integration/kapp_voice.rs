@@ -99,6 +99,15 @@ fn an_update_that_is_skipped_is_shown_and_not_made() {
             assert!(told.contains(expected), "{expected}: {told}");
         }
     }
+    // It counts as a change, as what is waited for does.
+    let changes = session.answer(&["app-change", "list", "-a", "skipped", "--tty=false"], "").stdout;
+    let of_update =
+        "update: Op: 0 create, 0 delete, 1 update, 0 noop, 0 exists / Wait to: 1 reconcile, 0 delete, 0 noop";
+    assert_eq!(changes.matches(of_update).count(), 2, "{changes}");
+    for (flags, code) in [(["--diff-run", "--diff-exit-status"], 3), (["-y", "--apply-exit-status"], 3)] {
+        let ran = session.answer(&[&["deploy", "-a", "skipped", "-f", "skip.yaml"], &flags[..]].concat(), "");
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+    }
     assert!(deploy("old").contains("Op:      0 create, 0 delete, 0 update, "));
 }
 

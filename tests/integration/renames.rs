@@ -56,6 +56,11 @@ fn an_app_moves_with_its_inventory_and_its_history() {
     app.run("rename", &["--new-name", "shop", "--yes"]).expect(1);
     app.run("rename", &["--yes"]).expect(1);
 
+    // A mistake leaves nothing behind that only the same mistake could finish.
+    let nowhere =
+        app.run("rename", &["--new-name", "store", "--new-namespace", "no-such-namespace", "--yes"]).expect(1);
+    assert!(nowhere.stderr.contains("namespaces \"no-such-namespace\" not found"), "{}", nowhere.stderr);
+
     app.run("rename", &["--new-name", "store", "--new-namespace", &elsewhere, "--yes"]).expect(0);
     let moved = TestApp::new("store", &elsewhere);
     assert_eq!(moved.label(), label);

@@ -239,6 +239,8 @@ fn what_is_to_be_renewed_is_written_again_when_its_time_has_come() {
     assert!(first.is_string(), "the first run after its time");
     assert_eq!(deploy(&app, &due), ["create ConfigMap cfg-ver-3", "update ConfigMap plain"]);
     assert_ne!(renewed("plain"), first);
+    assert!(renewed("cfg-ver-2").is_string() && renewed("cfg-ver-3").is_string());
+    assert!(renewed("cfg-ver-1").is_null());
 }
 
 fn a_config_names_further_references() {

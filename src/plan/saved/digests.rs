@@ -1,6 +1,7 @@
 //! The digests of a saved plan. What is masked enters them only with a key that the plan does not hold: without one, a
 //! short password could be guessed from its digest.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pushback_preflight::source::display_path;
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{SavedFile, SavedObject, SecretBinding};
-use crate::app::identity::without_copy;
+use crate::app::identity::{has_copy, without_copy};
 use crate::config::Config;
 use crate::config::mask::{Cover, Masker};
 use crate::config::path::set_at;
@@ -77,8 +78,6 @@ impl Digests {
     pub fn line(&self, planned: &Planned) -> SavedObject {
         let change = &planned.change;
         let live = change.live.as_deref();
-        let sides = [&change.live, &change.desired, &change.result].into_iter().flatten();
-        let cover = self.masker.cover(sides.map(|object| &**object));
         let mut line = SavedObject {
             object: change.object.clone(),
             operation: change.operation,
@@ -87,13 +86,15 @@ impl Digests {
             ..SavedObject::default()
         };
         match change.operation {
-            Operation::Noop => line.live = live.map(|live| self.object(&set_by_app(live))).unwrap_or_default(),
+            Operation::Noop => line.live = live.map(|live| self.live(planned, live)).unwrap_or_default(),
             Operation::Create | Operation::Update | Operation::Exists => {}
             Operation::Replace | Operation::Delete => {
                 line.parts = live.map(|live| self.parts(live)).unwrap_or_default();
             }
         }
         if change.operation.writes() {
+            let sides = [&change.live, &change.desired, &change.result].into_iter().flatten();
+            let cover = self.masker.cover(sides.map(|object| &**object));
             line.manifest = change.desired.as_deref().map(|desired| self.object(desired)).unwrap_or_default();
             line.change = self.change(planned, &cover);
             line.fields = diff::field_lines(&planned.fields, &|path| cover.hides(path));
@@ -103,13 +104,24 @@ impl Digests {
         line
     }
 
+    /// Digest of what the app has set of an object that stays as it is.
+    fn live(&self, planned: &Planned, live: &Value) -> String {
+        if !self.is_secret(live) {
+            let known = planned.live_digest.of(live);
+            if !known.is_empty() {
+                return known.to_owned();
+            }
+        }
+        self.object(&set_by_app(live))
+    }
+
     fn is_secret(&self, object: &Value) -> bool {
         !self.masker.masked_paths(object).is_empty()
     }
 
     /// Digest of an object, or of a part of one with its kind and name.
     fn object(&self, object: &Value) -> String {
-        let object = without_copy(object);
+        let object = if has_copy(object) { Cow::Owned(without_copy(object)) } else { Cow::Borrowed(object) };
         match (self.is_secret(&object), &self.key) {
             (false, _) => plain(&canonical(&object)),
             (true, Some(_)) => self.secret(&canonical(&object)),

@@ -50,6 +50,7 @@ fn create(object: &Value) -> Planned {
         notes: Vec::new(),
         original: None,
         manifest_digest: Default::default(),
+        live_digest: Default::default(),
         refused: None,
         wait: true,
     }

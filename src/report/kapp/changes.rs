@@ -1,13 +1,13 @@
 //! kapp's table of changes, and the line diffs before it.
 
 use jiff::Timestamp;
-use pushback_preflight::{ObjectExt as _, Operation};
+use pushback_preflight::Operation;
 
 use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
-use crate::plan::{annotations, sides};
+use crate::plan::sides;
 
 /// Strategy of what is compared and not written.
 pub const NO_STRATEGY: &str = "???";
@@ -34,10 +34,7 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
         let mut ordered: Vec<&PlannedLine> =
             changes.iter().chain(skipped).filter(|line| line.whole.is_some()).collect();
         // Versioned objects come first.
-        let is_versioned = |whole: &Whole| {
-            let object = whole.new.as_ref().or(whole.old.as_ref());
-            object.is_some_and(|object| annotations::read_live(object).versioned && object.name().contains("-ver-"))
-        };
+        let is_versioned = |whole: &Whole| whole.new.as_ref().or(whole.old.as_ref()).is_some_and(sides::is_version);
         ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| (whole.wave, !is_versioned(whole))));
         for line in ordered {
             let Some(whole) = &line.whole else { continue };
@@ -47,7 +44,10 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
             let what = (words::operation(line.operation), words::described(&line.object));
             let is_unchanged = line.operation == Operation::Noop;
             if look.yaml && !is_unchanged {
-                let applied = whole.new.as_ref().map(|new| sides::raw(new, false));
+                let applied = whole.new.as_ref().map(|new| match line.operation {
+                    Operation::Create => sides::as_created(new, &line.object.name),
+                    _ => sides::raw(new, false),
+                });
                 // Files have no strategy.
                 let strategy = if whole.strategy == NO_STRATEGY { " (strategy: unknown)" } else { "" };
                 ui.block(&format!("---\n# {}: {}{strategy}\n{}\n", what.0, what.1, yaml::text(applied.as_ref())));

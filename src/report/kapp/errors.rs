@@ -123,8 +123,17 @@ pub fn text(end: &End<'_>) -> String {
                 },
             }
         }
-        None => never_ready(end).unwrap_or_else(|| end.error.to_owned()),
+        None => never_ready(end).unwrap_or_else(|| in_kapps_words(end.error)),
     }
+}
+
+/// Errors without a cause of their own that only begin differently.
+fn in_kapps_words(error: &str) -> String {
+    if error.ends_with(": no such file or directory") && !error.contains('\n') {
+        return format!("stat {error}");
+    }
+    let of_new_record = error.strip_prefix("failed to create the app's new record: ");
+    of_new_record.map_or_else(|| error.to_owned(), |reason| format!("Creating app: {reason}"))
 }
 
 /// The text for an object that nobody has created.
@@ -246,14 +255,11 @@ fn ownership(owned: &[Owned]) -> String {
 }
 
 fn invalid(problems: &[Problem]) -> String {
-    let missing = problems.iter().filter_map(|problem| {
-        let Problem { object, file, document, .. } = problem;
-        Some(format!(
-            "\n- Expected '{}' on resource '{}' to be non-empty ({})",
-            problem.missing_field()?,
-            words::described(object),
-            origin(file, *document)
-        ))
+    let missing = problems.iter().flat_map(|Problem { object, file, document, missing }| {
+        let (object, origin) = (words::described(object), origin(file, *document));
+        missing
+            .iter()
+            .map(move |field| format!("\n- Expected '{field}' on resource '{object}' to be non-empty ({origin})"))
     });
     let missing: String = missing.collect();
     if !missing.is_empty() {

@@ -334,8 +334,7 @@ impl Renderer for KappRenderer {
             Event::AppEnd { exit_code, .. } => {
                 self.tell_waits(now);
                 self.complete(*exit_code, now);
-                self.total = 0;
-                self.is_partial = false;
+                (self.total, self.is_partial, self.shown) = (0, false, None);
             }
             Event::Plan { changes, others, .. } => self.plan(changes, others, now),
             Event::ChangeStart { object, operation } => {

@@ -16,6 +16,8 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: input_from_standard_input_leaves_nobody_to_ask,
         ApiServer: exit_statuses_tell_whether_something_was_applied,
         ApiServer: what_is_given_twice_with_different_content_is_listed,
+        ApiServer: what_an_object_lacks_is_listed,
+        ApiServer: a_new_version_of_a_secret_is_shown_as_the_input_has_it,
         ApiServer: a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over,
     ]
 }
@@ -153,6 +155,50 @@ fn what_is_given_twice_with_different_content_is_listed() {
     let expected = "kapp: Error: Uniqueness errors:\n\
                     - Found resource 'configmap/one (v1) cluster' multiple times with different content\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (1, expected));
+}
+
+fn what_an_object_lacks_is_listed() {
+    let session = Session::on(TestCluster::shared());
+    session.write("odd.yaml", "a: b\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {}\n");
+    let deploy = |file: &str| session.answer(&["deploy", "-a", "a", "-f", file, "-y"], "").stderr;
+    let line = |field: &str, object: &str, document: u8| {
+        format!("- Expected '{field}' on resource '{object}' to be non-empty (file 'odd.yaml' doc {document})\n")
+    };
+    let expected = [
+        "kapp: Error: Validation errors:\n".to_owned(),
+        line("kind", "/ () cluster", 1),
+        line("apiVersion", "/ () cluster", 1),
+        line("metadata.name", "/ () cluster", 1),
+        line("metadata.name", "configmap/ (v1) cluster", 2),
+    ];
+    assert_eq!(deploy("odd.yaml"), expected.concat());
+    // Nothing is missing here, so that the place and the reason are told.
+    session.write("odd.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {x: y}}\n");
+    let told = deploy("odd.yaml");
+    assert!(told.starts_with("kapp: Error: odd.yaml:3:35: metadata.annotations.x must be a string"), "{told}");
+    assert_eq!(deploy("absent.yaml"), "kapp: Error: stat absent.yaml: no such file or directory\n");
+}
+
+fn a_new_version_of_a_secret_is_shown_as_the_input_has_it() {
+    let session = Session::on(TestCluster::shared());
+    let deploy = |value: &str, show: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: login, annotations: {{kapp.k14s.io/versioned: ''}}}}\n\
+             stringData: {{key: {value}}}\n"
+        );
+        session.write("secret.yaml", &text);
+        session.answer(&["deploy", "-a", "versions", "-f", "secret.yaml", "-y", show], "").stdout
+    };
+    deploy("one", "-c");
+    let told = deploy("two", "-c");
+    for line in ["stringData:", "-   key: <-- value not shown (#1)", "+   key: <-- value not shown (#2)"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let told = deploy("three", "--diff-changes-yaml");
+    let (_, yaml) = told.split_once("# create: secret/login-ver-3").expect("the new version");
+    let (yaml, _) = yaml.split_once("Changes").expect("the table");
+    assert!(yaml.contains("name: login-ver-3\n") && yaml.contains("stringData:\n"), "{yaml}");
+    assert!(!yaml.contains("uid:") && !yaml.contains("creationTimestamp"), "{yaml}");
 }
 
 fn a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over() {

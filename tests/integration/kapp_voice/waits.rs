@@ -13,6 +13,8 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: the_condition_of_a_wait_rule_is_told,
         ApiServer: everything_that_is_not_ready_is_listed,
         ApiServer: what_exists_already_is_not_shown,
+        ApiServer: what_nobody_creates_is_named_when_time_is_up,
+        ApiServer: a_deletion_is_not_waited_for_where_its_annotation_says_so,
         ApiServer: an_unknown_key_of_a_config_is_a_warning,
     ]
 }
@@ -141,6 +143,36 @@ fn what_exists_already_is_not_shown() {
         let expected = format!("Op:      {changes} create, 0 delete, 0 update, 0 noop, 0 exists");
         assert!(ran.stdout.contains(&expected) && !ran.stdout.contains("theirs"), "{}", ran.stdout);
     }
+}
+
+fn what_nobody_creates_is_named_when_time_is_up() {
+    let namespace = TestCluster::shared().namespace("nobody");
+    let kapp = kapp(&namespace);
+    let absent = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: absent, annotations: {kapp.k14s.io/exists: ''}}\n";
+    kapp.write("app.yaml", absent);
+    let ran = kapp.run(&["deploy", "-a", "nobody", "-f", "app.yaml", "-y", "--wait-timeout", "1s"]).expect(1);
+    let expected = format!(
+        "kapp: Error: Timed out waiting after 1s for resources: [configmap/absent (v1) namespace: {namespace}]\n"
+    );
+    assert_eq!(ran.stderr, expected);
+}
+
+fn a_deletion_is_not_waited_for_where_its_annotation_says_so() {
+    let namespace = TestCluster::shared().namespace("unwaited");
+    let kapp = kapp(&namespace);
+    let held = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: held\n  finalizers: [example.com/hold]\n  \
+                annotations: {kapp.k14s.io/disable-wait: ''}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\n";
+    kapp.write("app.yaml", held);
+    kapp.run(&["deploy", "-a", "unwaited", "-f", "app.yaml", "-y"]).expect(0);
+    let ran = kapp.run(&["delete", "-a", "unwaited", "-y", "--column", "name,wait_to"]).expect(0);
+    for told in ["held   -", "plain  delete", "Wait to: 0 reconcile, 1 delete, 1 noop"] {
+        assert!(ran.stdout.contains(told), "{told}: {}", ran.stdout);
+    }
+    let noop = format!("ok: noop configmap/held (v1) namespace: {namespace}");
+    assert!(progress(&ran).contains(&noop.as_str()), "{}", ran.stdout);
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps/held");
+    let patch = json!({"metadata": {"finalizers": null}});
+    api().request("PATCH", &path, Some("application/merge-patch+json"), Some(&patch)).expect("an answer").ok();
 }
 
 fn an_unknown_key_of_a_config_is_a_warning() {

@@ -278,7 +278,7 @@ fn time_that_is_up_before_anything_is_waited_for_is_no_defect() {
     app.write(&[missing]);
     let ran = app.apply(&["--wait-timeout", "3s"]).expect(22);
     let left = unfinished(&ran);
-    assert_eq!(left[0].0, "ConfigMap/missing not applied", "{left:?}");
+    assert_eq!(left[0].0, "ConfigMap/missing not ready", "{left:?}");
     assert!(left[0].1.contains("kapp.k14s.io/exists"), "{left:?}");
     assert_eq!(app.lock(), Value::Null);
 }
