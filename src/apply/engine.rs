@@ -6,6 +6,7 @@ mod failure_logs;
 mod observers;
 mod operators;
 mod progress;
+mod unfinished;
 mod view;
 mod waiting;
 
@@ -23,17 +24,17 @@ use tokio::time::Instant;
 
 pub use self::deploy_logs::LogsOf;
 pub use self::progress::Progress;
-use self::progress::{Explanation, FailedWait, PendingUpdates, Waiting, Writing};
+use self::progress::{PendingUpdates, Waiting, Writing};
+use self::unfinished::still_absent;
 use self::view::View;
-use super::write::{ABSENT, Done, Failure, Writer};
+use super::write::{Done, Failure, Writer};
 use crate::app::inventory::Entry;
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
-use crate::cluster::{Cluster, FIELD_MANAGER};
+use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::config::mask::Masker;
-use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, Unfinished, UnfinishedLine, WaitOutcome};
-use crate::managed_fields::{ForeignField, foreign_fields};
+use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
 use crate::plan::graph::Order;
 use crate::plan::saved::Deletion;
 use crate::plan::{self, Plan, PlanWarning, Planned, refusal};
@@ -44,9 +45,6 @@ const STOP_GRACE: Duration = Duration::from_secs(3);
 
 /// How long running requests may take after the run's time limit. A single request may be retried for longer.
 const LATE_GRACE: Duration = Duration::from_secs(10);
-
-/// Most fields of others that are named with an object that is not ready.
-const FOREIGN_FIELDS: usize = 3;
 
 /// Lines that are told of the log of each container that fails, unless the user says otherwise.
 pub const FAILURE_LOG_LINES: usize = 10;
@@ -543,61 +541,6 @@ impl<'a> Engine<'a> {
             refused: self.refused,
         }
     }
-
-    fn unfinished(&self, mut containers: BTreeMap<usize, Vec<FailedContainer>>) -> Vec<UnfinishedLine> {
-        let mut lines = Vec::new();
-        for (index, (node, planned)) in self.nodes.iter().zip(&self.plan.objects).enumerate() {
-            let writes = planned.change.operation.writes();
-            let is_deletion = planned.change.operation == Operation::Delete;
-            let not_yet = if is_deletion { Unfinished::NotDeleted } else { Unfinished::NotReady };
-            let of = |message: &str| Explanation { message: message.to_owned(), ..Explanation::default() };
-            let (state, explanation, since) = match &node.progress {
-                Progress::Pending if writes => (Unfinished::NotApplied, of(""), None),
-                Progress::Done | Progress::Going | Progress::Pending => continue,
-                Progress::Writing(_) => {
-                    (Unfinished::Unknown, of("the write was cut off; the next run finds out"), None)
-                }
-                Progress::Waiting(waiting) => {
-                    (not_yet, waiting.explanation().cloned().unwrap_or_default(), Some(waiting.since))
-                }
-                Progress::TimedOut(ended) => (not_yet, ended.explanation.clone(), Some(ended.since)),
-                Progress::NeverReady(ended) => (Unfinished::Failed, ended.explanation.clone(), Some(ended.since)),
-                Progress::WriteFailed(message) => (Unfinished::Failed, of(message), None),
-                Progress::Skipped(_) if !writes => continue,
-                Progress::Skipped(message) | Progress::Stopped(message) => (Unfinished::NotApplied, of(message), None),
-            };
-            let mut reasons = explanation.reasons;
-            if matches!(&node.progress, Progress::TimedOut(_) | Progress::NeverReady(_)) && !is_deletion {
-                reasons.extend(foreign_reasons(planned, node.object.as_deref()));
-            }
-            lines.push(UnfinishedLine {
-                object: planned.change.object.clone(),
-                state,
-                message: explanation.message,
-                reasons,
-                containers: containers.remove(&index).unwrap_or_default(),
-                elapsed: since.map(|at: Instant| at.elapsed().into()),
-            });
-        }
-        lines
-    }
-}
-
-/// The end of looking for what somebody else is to create: nothing was written, so nothing is left half done.
-fn still_absent(since: Instant) -> Progress {
-    Progress::TimedOut(FailedWait {
-        explanation: Explanation { message: ABSENT.to_owned(), ..Explanation::default() },
-        since,
-    })
-}
-
-/// Fields that others have set in an object that does not become ready.
-fn foreign_reasons(planned: &Planned, live: Option<&Value>) -> Vec<String> {
-    let (Some(live), Some(manifest)) = (live, planned.change.desired.as_deref()) else { return Vec::new() };
-    let fields = foreign_fields(live, manifest, FIELD_MANAGER);
-    let more = fields.len().saturating_sub(FOREIGN_FIELDS);
-    let told = fields.iter().take(FOREIGN_FIELDS).map(ForeignField::told);
-    told.chain((more > 0).then(|| format!("{more} more fields are set by others"))).collect()
 }
 
 fn generation(object: &Value) -> i64 {

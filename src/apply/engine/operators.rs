@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::Engine;
 use super::progress::Progress;
-use super::{Engine, Unfinished, UnfinishedLine};
+use crate::event::{Unfinished, UnfinishedLine};
 use crate::plan::PlannedOperator;
 
 impl Engine<'_> {
