@@ -132,9 +132,11 @@ pub fn going(object: &Arc<Value>) -> PlannedLine {
 
 /// A line for an unchanged object that is not ready yet.
 fn unfinished(config: &Config, planned: &Planned, wave: usize) -> Option<PlannedLine> {
+    if !planned.wait || is_ready(config, planned) {
+        return None;
+    }
     let whole = Whole { old: None, new: None, ..sides::whole(planned, wave, false) };
-    let is_waited_for = planned.wait && !is_ready(config, planned);
-    is_waited_for.then(|| PlannedLine {
+    Some(PlannedLine {
         object: planned.change.object.clone(),
         operation: planned.change.operation,
         position: None,
