@@ -21,7 +21,7 @@ use super::record::{
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::environment::Environment;
 
-/// What is done last before the old record goes.
+/// What was tried, for the error of a new record, in a dry-run or for good.
 const CREATE: &str = "create the app's new record";
 
 /// Who moves a record, and how long it waits for others.

@@ -505,6 +505,7 @@ impl<'a> Engine<'a> {
         paused: Vec<UnfinishedLine>,
         containers: BTreeMap<usize, Vec<FailedContainer>>,
     ) -> Outcome {
+        // What was only looked for is no write that was cut off.
         for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
             if let (Operation::Exists, Progress::Writing(looking)) = (planned.change.operation, &state.progress) {
                 state.progress = still_absent(looking.started);

@@ -78,11 +78,11 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
         }
     }
     let versions = sides::newest_versions(plan);
-    // Numbers of masked values count up in the order in which the changes are shown.
     let is_version = |planned: &Planned| {
         let Change { desired, live, .. } = &planned.change;
         desired.as_deref().or(live.as_deref()).is_some_and(sides::is_version)
     };
+    // Numbers of masked values count up in the order in which the changes are shown.
     pairs.sort_by_key(|(wave, planned, _)| (*wave, !is_version(planned)));
     for (wave, planned, line) in pairs {
         let mut whole =

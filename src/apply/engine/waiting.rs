@@ -97,8 +97,7 @@ impl<'a> Engine<'a> {
         Some(readiness::assess(object, &context))
     }
 
-    /// The app's Services that a webhook configuration calls and that have Pods, each with whether an endpoint is
-    /// ready.
+    /// The app's Services with Pods that a webhook configuration calls, each with whether an endpoint is ready.
     fn backends(&mut self, configuration: &Value) -> Vec<(String, bool)> {
         let mut backends = BTreeMap::new();
         for service in called_services(configuration) {
