@@ -10,7 +10,7 @@ use super::diff::{FieldChange, Masked};
 use super::takeover;
 use crate::cluster::FIELD_MANAGER;
 use crate::config::mask::{Cover, MaskNumbers, Masker};
-use crate::managed_fields::{self as fields, Element, ManagerEntry, Owner};
+use crate::managed_fields::{self as fields, Element, ManagerEntry, Owner, STATUS};
 
 /// What other managers of the live object lose by an update; nothing for any other change.
 pub(super) fn taken_from(compared: &Compared, masker: &Masker) -> Vec<TakenFrom> {
@@ -79,6 +79,11 @@ impl UpdateStates<'_> {
         };
         let kept = after.iter().find(|other| same(&other.owner));
         let lost = kept.map_or_else(|| entry.fields.clone(), |kept| entry.fields.difference(&kept.fields));
+        // Its controller has written the status between the two states: an apply of the object cannot.
+        let lost = match entry.owner.subresource == STATUS {
+            true => lost.without(&[Element::field("status")]),
+            false => lost,
+        };
         lost.leaves()
             .iter()
             .filter_map(|leaf| {
@@ -248,6 +253,24 @@ mod tests {
         let mut compared = update(live.clone(), None);
         compared.fields = diff(&live, &wanted, &DiffOptions::default());
         assert_eq!(lines(&taken(&compared)), [r#"x: data.a "1" → "2""#]);
+    }
+
+    #[test]
+    fn a_status_that_its_controller_writes_meanwhile_is_not_taken_from_it() {
+        let status = |fields: Value| {
+            let mut entry = entry("kube-controller-manager", "Update", &fields);
+            entry["subresource"] = json!("status");
+            entry
+        };
+        let late = json!({"f:status": {"f:unavailableReplicas": {}}, "f:metadata": {"f:annotations": {"f:revision": {}}}});
+        let mut live = object("Deployment", &json!({}), &[status(late)]);
+        live["status"] = json!({"unavailableReplicas": 3});
+        live["metadata"]["annotations"] = json!({"revision": "1"});
+        let mut result = object("Deployment", &json!({}), &[status(json!({"f:status": {}}))]);
+        result["metadata"]["annotations"] = json!({"revision": "2"});
+        let taken = taken(&update(live, Some(result)));
+        // What the same entry owns elsewhere can be taken from it.
+        assert_eq!(lines(&taken), [r#"kube-controller-manager: metadata.annotations.revision "1" → "2""#]);
     }
 
     #[test]
