@@ -14,4 +14,4 @@ pub mod yaml;
 pub use self::collect::{load, load_config_files};
 pub use self::input::{FileDigest, Input, InputError, InputWarning, KeptManifests, Manifest};
 pub use self::options::LoadOptions;
-pub use self::source::shown_input;
+pub use self::source::{absent_file, shown_input};

@@ -15,6 +15,9 @@ pub enum AppError {
         /// The cluster's error.
         error: ClusterError,
     },
+    /// The record cannot be created under its new name.
+    #[error("failed to create the app's new record: {0}")]
+    NoNewRecord(ClusterError),
     /// A ConfigMap of that name is something else.
     #[error("ConfigMap {namespace}/{name} is not an app record: it has no label {RECORD_LABEL}")]
     NotARecord {

@@ -21,9 +21,6 @@ use super::record::{
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use crate::environment::Environment;
 
-/// What was tried, for the error of a new record, in a dry-run or for good.
-const CREATE: &str = "create the app's new record";
-
 /// Who moves a record, and how long it waits for others.
 #[derive(Clone, Copy, Debug)]
 pub struct Mover<'a> {
@@ -127,7 +124,7 @@ async fn require_creatable(cluster: &dyn Cluster, to: &Place) -> Result<(), AppE
         Ok(_) => Ok(()),
         // A webhook that cannot be asked in a dry-run, or another run that was quicker: the write tells.
         Err(error) if matches!(error.kind, ErrorKind::Unsupported | ErrorKind::AlreadyExists) => Ok(()),
-        Err(error) => Err(AppError::cluster(CREATE)(error)),
+        Err(error) => Err(AppError::NoNewRecord(error)),
     }
 }
 
@@ -196,7 +193,7 @@ async fn create(
         Err(error) if error.kind == ErrorKind::AlreadyExists || error.ambiguous => {
             Err(AppError::Changed { app: to.name })
         }
-        Err(error) => Err(AppError::cluster(CREATE)(error)),
+        Err(error) => Err(AppError::NoNewRecord(error)),
     }
 }
 

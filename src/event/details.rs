@@ -47,6 +47,10 @@ pub enum EndCause {
     FilterAge,
     /// The directory of a group cannot be read.
     NoDirectory(String),
+    /// There is no such file: its name in the error.
+    NoFile(String),
+    /// The record cannot be created under its new name: what the cluster says.
+    NoNewRecord(String),
     /// Objects of the input lack what every object has.
     Invalid(Vec<Problem>),
     /// Objects are where nothing may be written.

@@ -356,13 +356,25 @@ fn special(_metadata: &fs::Metadata) -> &'static str {
     "not a regular file"
 }
 
+/// The message about a file that does not exist.
+const NO_SUCH_FILE: &str = "no such file or directory";
+
+/// The file that does not exist, if that is all that is wrong.
+#[must_use]
+pub fn absent_file(errors: &[InputError]) -> Option<&str> {
+    match errors {
+        [error] if error.message == NO_SUCH_FILE => Some(&error.position.file),
+        _ => None,
+    }
+}
+
 fn input_output(name: &str, error: &io::Error) -> InputError {
     if is_link_loop(error) {
         return error_in(name, "the symbolic link leads back to itself", &["Remove the link, or let it name a file."]);
     }
     match error.kind() {
         io::ErrorKind::NotFound => {
-            error_in(name, "no such file or directory", &["Check the path; it is relative to the working directory."])
+            error_in(name, NO_SUCH_FILE, &["Check the path; it is relative to the working directory."])
         }
         io::ErrorKind::PermissionDenied => error_in(name, "permission denied", &["Make it readable for this user."]),
         _ => error_in(name, error.to_string().to_lowercase(), &[]),

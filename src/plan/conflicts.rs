@@ -262,7 +262,8 @@ mod tests {
             entry["subresource"] = json!("status");
             entry
         };
-        let late = json!({"f:status": {"f:unavailableReplicas": {}}, "f:metadata": {"f:annotations": {"f:revision": {}}}});
+        let late =
+            json!({"f:status": {"f:unavailableReplicas": {}}, "f:metadata": {"f:annotations": {"f:revision": {}}}});
         let mut live = object("Deployment", &json!({}), &[status(late)]);
         live["status"] = json!({"unavailableReplicas": 3});
         live["metadata"]["annotations"] = json!({"revision": "1"});

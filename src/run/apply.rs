@@ -131,10 +131,8 @@ impl Apply {
             }
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
-                    let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status);
-                    if end.code == ExitCode::NoChanges && details::counts_others(&setup, &plan) {
-                        end.code = ExitCode::Changes;
-                    }
+                    let others = details::counts_others(&setup, &plan);
+                    let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status, others);
                     if judged.report.outcome.refuses() && end.code == ExitCode::Partial {
                         // The same again would be refused again.
                         end.hints = vec!["correct what the server refuses, and run again".to_owned()];

@@ -160,7 +160,7 @@ impl Delete {
                     }
                     return Ok(match plan.deletes_app {
                         true => End::of_delete(*outcome, self.write.exit_status),
-                        false => End::of_apply(*outcome, plan.has_changes(), self.write.exit_status),
+                        false => End::of_apply(*outcome, plan.has_changes(), self.write.exit_status, false),
                     });
                 }
                 RoundResult::ClusterChanged | RoundResult::AppChanged => {

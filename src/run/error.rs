@@ -4,8 +4,8 @@ use crate::app::record::AppError;
 use crate::cluster::{ClusterError, ErrorKind};
 use crate::event::EndCause;
 use crate::exit::ExitCode;
-use crate::manifest::InputError;
 use crate::manifest::collect::LoadError;
+use crate::manifest::{InputError, absent_file};
 use crate::plan::PlanError;
 use crate::upgrade::lock::LockError;
 
@@ -58,6 +58,17 @@ impl CommandError {
         Self::one(self.code, message, hints)
     }
 
+    /// The cluster refused to read or write an app's record.
+    fn of_record(error: ClusterError, message: String) -> Self {
+        let missing_namespace = error.kind == ErrorKind::NotFound;
+        let converted = Self::from(error).saying(message);
+        match missing_namespace {
+            true => converted
+                .with_hint("create the namespace first, or keep the app's record in another one (--app-namespace)"),
+            false => converted,
+        }
+    }
+
     /// The same with one more hint.
     #[must_use]
     pub fn with_hint(self, hint: &str) -> Self {
@@ -103,7 +114,8 @@ impl std::error::Error for CommandError {}
 
 impl From<Vec<InputError>> for CommandError {
     fn from(errors: Vec<InputError>) -> Self {
-        Self { code: ExitCode::Usage, errors, cause: None }
+        let cause = absent_file(&errors).map(|name| EndCause::NoFile(name.to_owned()));
+        Self { code: ExitCode::Usage, errors, cause }
     }
 }
 
@@ -138,16 +150,10 @@ impl From<AppError> for CommandError {
     fn from(error: AppError) -> Self {
         let message = error.to_string();
         match error {
-            AppError::Cluster { error, .. } => {
-                let missing_namespace = error.kind == ErrorKind::NotFound;
-                let converted = Self::from(error).saying(message);
-                if missing_namespace {
-                    converted.with_hint(
-                        "create the namespace first, or keep the app's record in another one (--app-namespace)",
-                    )
-                } else {
-                    converted
-                }
+            AppError::Cluster { error, .. } => Self::of_record(error, message),
+            AppError::NoNewRecord(error) => {
+                let cause = EndCause::NoNewRecord(error.to_string());
+                Self::of_record(error, message).because(cause)
             }
             AppError::Locked { .. } => Self::one(
                 ExitCode::Locked,

@@ -136,14 +136,15 @@ impl End {
         Self::new(code, word, Counts::default())
     }
 
-    /// The end of an apply. With `exit_status`, the code says whether anything changed.
-    pub fn of_apply(outcome: Outcome, had_changes: bool, exit_status: bool) -> Self {
-        let has_written = outcome.done.writes() > 0;
+    /// The end of an apply. With `exit_status`, the code says whether anything changed: what was written, and the
+    /// `others` that count although nothing is written.
+    pub fn of_apply(outcome: Outcome, had_changes: bool, exit_status: bool, others: bool) -> Self {
+        let has_changed = outcome.done.writes() > 0 || others;
         match Self::engine(outcome) {
             end if end.code != ExitCode::Success => end,
             end => Self {
                 outcome: if had_changes { end.outcome } else { RunOutcome::Unchanged },
-                code: match (exit_status, has_written) {
+                code: match (exit_status, has_changed) {
                     (false, _) => ExitCode::Success,
                     (true, true) => ExitCode::Changes,
                     (true, false) => ExitCode::NoChanges,

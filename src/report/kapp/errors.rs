@@ -123,17 +123,10 @@ pub fn text(end: &End<'_>) -> String {
                 },
             }
         }
-        None => never_ready(end).unwrap_or_else(|| in_kapps_words(end.error)),
+        Some(EndCause::NoFile(name)) => format!("stat {name}: no such file or directory"),
+        Some(EndCause::NoNewRecord(reason)) => format!("Creating app: {reason}"),
+        None => never_ready(end).unwrap_or_else(|| end.error.to_owned()),
     }
-}
-
-/// Errors without a cause of their own that only begin differently.
-fn in_kapps_words(error: &str) -> String {
-    if error.ends_with(": no such file or directory") && !error.contains('\n') {
-        return format!("stat {error}");
-    }
-    let of_new_record = error.strip_prefix("failed to create the app's new record: ");
-    of_new_record.map_or_else(|| error.to_owned(), |reason| format!("Creating app: {reason}"))
 }
 
 /// The text for an object that nobody has created.
