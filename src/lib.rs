@@ -37,6 +37,8 @@ pub mod environment;
 
 mod atomic_file;
 
+mod edits;
+
 pub mod managed_fields;
 
 mod path_safety;

@@ -195,10 +195,19 @@ fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
         let Value::Object(map) = found else { return found.pointer(rest) };
         let segments = rest.strip_prefix('/')?;
         let (segment, after) = segments.split_at(segments.find('/').unwrap_or(segments.len()));
-        found = map.get(segment)?;
+        found = field(map, segment)?;
         rest = after;
     }
     Some(found)
+}
+
+/// A field of a map. Most maps of an object are so small that looking through them costs less than a hash.
+fn field<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    const FEW: usize = 8;
+    if map.len() > FEW {
+        return map.get(name);
+    }
+    map.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 impl ObjectExt for Value {

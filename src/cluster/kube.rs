@@ -49,7 +49,7 @@ use self::plain::PlainWrites;
 use self::request::Call;
 pub use self::retry::RetryLimits;
 use self::transport::{Answer, Server, Transport};
-use super::compact::{compact, kept};
+use super::compact::{Compact, CompactMap};
 use super::estimate::{Going, written};
 use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
@@ -75,7 +75,7 @@ pub struct KubeCluster {
 struct List {
     #[serde(default)]
     metadata: ListMetadata,
-    items: Option<Vec<Map<String, Value>>>,
+    items: Option<Vec<CompactMap>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -184,7 +184,7 @@ impl KubeCluster {
         match self.transport.send(&call).await {
             Ok(answer) => {
                 let created = answer.status == 201 || (answer.lost_before && was_created_meanwhile(&answer));
-                Ok(Written { object: kept(answer.body), created, warnings: answer.warnings })
+                Ok(Written { object: answer.body.kept(), created, warnings: answer.warnings })
             }
             Err(error) if plain::may_serve(&error) => {
                 self.instead(address, error, self.apply_plainly(address, body, options).await)
@@ -274,7 +274,7 @@ impl KubeCluster {
     /// Writes a whole object, which has the resourceVersion of what it replaces.
     async fn replace(&self, address: &Address, wanted: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
         let answer = self.transport.send(&Call::replace(address, wanted, options)?).await?;
-        Ok(Written { object: kept(answer.body), created: false, warnings: answer.warnings })
+        Ok(Written { object: answer.body.kept(), created: false, warnings: answer.warnings })
     }
 
     /// A page of a list; with fewer objects if that many are too large to read at once.
@@ -352,7 +352,7 @@ impl Cluster for KubeCluster {
 
     async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
         match self.transport.json(&Call::get(address)?).await {
-            Ok(object) => Ok(Some(kept(object))),
+            Ok(object) => Ok(Some(Compact::kept(object))),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -377,7 +377,7 @@ impl Cluster for KubeCluster {
     async fn create(&self, address: &Address, body: &Value, dry_run: bool) -> Result<Written, ClusterError> {
         let call = Call::create(address, body, dry_run)?;
         let answer = self.transport.send(&call).await?;
-        Ok(Written { object: kept(answer.body), created: answer.status == 201, warnings: answer.warnings })
+        Ok(Written { object: answer.body.kept(), created: answer.status == 201, warnings: answer.warnings })
     }
 
     async fn apply(&self, address: &Address, body: &Value, options: ApplyOptions) -> Result<Written, ClusterError> {
@@ -393,7 +393,7 @@ impl Cluster for KubeCluster {
         }
         let call = Call::patch(address, patch, dry_run)?;
         match self.transport.send(&call).await {
-            Ok(answer) => Ok(Written { object: kept(answer.body), created: false, warnings: answer.warnings }),
+            Ok(answer) => Ok(Written { object: answer.body.kept(), created: false, warnings: answer.warnings }),
             Err(error) if plain::may_serve(&error) => {
                 self.instead(address, error, self.patch_plainly(address, patch, dry_run).await)
             }
@@ -405,7 +405,7 @@ impl Cluster for KubeCluster {
         let call = Call::delete(address, options)?;
         match self.transport.send(&call).await {
             Ok(answer) => {
-                let object = Arc::new(last_state(address, answer.body));
+                let object = Arc::new(last_state(address, answer.body.0));
                 Ok(Some(Deleted { object, warnings: answer.warnings }))
             }
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -452,11 +452,11 @@ fn failed_test(patch: &Patch, error: ClusterError) -> ClusterError {
 }
 
 /// Items of a list lack `apiVersion` and `kind`.
-fn stamp(kind: &Kind, item: Map<String, Value>) -> Arc<Value> {
+fn stamp(kind: &Kind, CompactMap(item): CompactMap) -> Arc<Value> {
     let mut object = Map::with_capacity(item.len() + 2);
     object.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
     object.insert("kind".to_owned(), Value::String(kind.kind.clone()));
-    object.extend(item.into_iter().map(|(field, value)| (field, compact(value))));
+    object.extend(item);
     Arc::new(Value::Object(object))
 }
 
@@ -478,8 +478,8 @@ fn last_state(address: &Address, answer: Value) -> Value {
 
 /// Whether an object that seems to have existed was created by an attempt whose answer was lost: it appeared during the
 /// retries, by the server's own clock, and its first fields are ours.
-fn was_created_meanwhile(answer: &Answer<Value>) -> bool {
-    let object = &answer.body;
+fn was_created_meanwhile(answer: &Answer<Compact>) -> bool {
+    let Compact(object) = &answer.body;
     let Some(now) = answer.date else { return false };
     let Ok(made) = object.text("/metadata/creationTimestamp").parse::<Timestamp>() else { return false };
     let ours = object

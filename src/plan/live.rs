@@ -2,6 +2,7 @@
 //! A list that fails never proves an object absent.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -16,6 +17,9 @@ use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, Lis
 
 /// Up to this many namespaces are listed one by one, which needs no cluster-wide permission.
 const NAMESPACES_ONE_BY_ONE: usize = 4;
+
+/// Objects that a page of a list may have at least and at most.
+const PAGE: RangeInclusive<usize> = 500..=2_000;
 
 /// The app's live objects.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +87,10 @@ pub async fn read(
         let object = &wanted.object;
         wanted_versions.entry((&object.group, &object.kind)).or_default().insert(&object.version);
     }
+    let mut known: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (key, _) in observed.inventory.iter() {
+        *known.entry((&key.group, &key.kind)).or_default() += 1;
+    }
     let mut queries = Vec::new();
     for (group, kind) in group_kinds {
         let versions = wanted_versions.get(&(group.as_str(), kind.as_str())).into_iter().flatten();
@@ -98,16 +106,17 @@ pub async fn read(
             }
             continue;
         }
+        let limit = page_size(known.get(&(group.as_str(), kind.as_str())).copied().unwrap_or_default());
         for served in served.into_iter().filter(|served| served.offers("list")) {
-            queries.push((served, selector.clone()));
+            queries.push(ListQuery { limit, ..ListQuery::new(served, None, &selector) });
         }
     }
     let namespaces: Vec<String> = namespaces.into_iter().collect();
     let namespaces = namespaces.as_slice();
     let mut lists = futures::stream::iter(queries)
-        .map(|(kind, selector)| async move {
-            let result = list_kind(cluster, &kind, &selector, namespaces, one_by_one).await;
-            (kind, result)
+        .map(|query| async move {
+            let result = list_kind(cluster, &query, namespaces, one_by_one).await;
+            (query.kind, result)
         })
         .buffer_unordered(32);
     let mut listed = BTreeSet::new();
@@ -150,21 +159,20 @@ fn known_namespaces(observed: &Observed) -> BTreeSet<String> {
 
 async fn list_kind(
     cluster: &dyn Cluster,
-    kind: &Arc<Kind>,
-    selector: &str,
+    query: &ListQuery,
     namespaces: &[String],
     one_by_one: bool,
 ) -> Result<Vec<Arc<Value>>, ClusterError> {
-    if !kind.namespaced || !one_by_one {
-        let query = ListQuery::new(Arc::clone(kind), None, selector);
-        match list_all(cluster, &query).await {
+    let is_namespaced = query.kind.namespaced;
+    if !is_namespaced || !one_by_one {
+        match list_all(cluster, query).await {
             Ok(page) => return Ok(page.items),
-            Err(error) if error.kind == ErrorKind::Forbidden && kind.namespaced => {}
+            Err(error) if error.kind == ErrorKind::Forbidden && is_namespaced => {}
             Err(error) => return Err(error),
         }
     }
     let lists = namespaces.iter().map(|namespace| async move {
-        let query = ListQuery::new(Arc::clone(kind), Some(namespace), selector);
+        let query = ListQuery { namespace: Some(namespace.clone()), ..query.clone() };
         list_all(cluster, &query).await
     });
     let mut items = Vec::new();
@@ -172,6 +180,12 @@ async fn list_kind(
         items.extend(page?.items);
     }
     Ok(items)
+}
+
+/// Objects per page, where the app is known to have so many: one more than these, which shows that no page follows. A page
+/// costs a round trip.
+fn page_size(known: usize) -> u32 {
+    u32::try_from((known + 1).clamp(*PAGE.start(), *PAGE.end())).unwrap_or(u32::MAX)
 }
 
 fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
@@ -236,7 +250,8 @@ pub async fn add_owned_for_deletion(
         (namespaces.is_empty(), &observed.record, kinds.preferred("", "PersistentVolumeClaim"))
     {
         let selector = format!("{}={}", observed.app.label_key(), record.label_value());
-        match list_kind(cluster, kind, &selector, &namespaces, true).await {
+        let query = ListQuery::new(Arc::clone(kind), None, &selector);
+        match list_kind(cluster, &query, &namespaces, true).await {
             Ok(claims) => marked.extend(claims.into_iter().filter(|claim| is_marked(claim))),
             Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => return Err(error),
             Err(error) => {

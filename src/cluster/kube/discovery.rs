@@ -203,7 +203,7 @@ async fn add_classic(transport: &Transport, kinds: &mut Kinds, wanted: Vec<(Stri
     let answers = futures::future::join_all(wanted.iter().map(|(group, version)| async move {
         // An aggregated API that is down answers 503 the whole time.
         let call = Call { dispensable: true, ..Call::read_path(group_version_path(group, version)?, CLASSIC) };
-        transport.send::<ClassicResources>(&call).await.map(|answer| answer.body)
+        transport.send_measured::<ClassicResources>(&call).await.map(|answer| answer.body.0)
     }))
     .await;
     for ((group, version), answer) in wanted.iter().zip(answers) {

@@ -20,6 +20,7 @@ use super::error::{self, ReadBodyError};
 use super::limit::{Limit, Permit, TurnedAway};
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
+use crate::cluster::compact::Compact;
 use crate::cluster::{ClusterError, ErrorKind, Notice, Notices};
 use crate::redact::Secrets;
 
@@ -129,13 +130,16 @@ impl Transport {
         self.limit.turn_away();
     }
 
-    /// Sends a request and parses its answer as JSON.
-    pub(super) async fn send<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<T>, ClusterError> {
+    /// Sends a request that is answered by an object.
+    pub(super) async fn send(&self, call: &Call) -> Result<Answer<Compact>, ClusterError> {
         Ok(self.send_measured(call).await?.map(|(body, _)| body))
     }
 
-    /// The same, with the length of the answer in bytes.
-    async fn send_measured<T: DeserializeOwned>(&self, call: &Call) -> Result<Answer<(T, usize)>, ClusterError> {
+    /// Sends a request and parses its answer as JSON, whose length in bytes is told as well.
+    pub(super) async fn send_measured<T: DeserializeOwned>(
+        &self,
+        call: &Call,
+    ) -> Result<Answer<(T, usize)>, ClusterError> {
         self.repeat(call, async |response, longest| {
             let (parts, body) = response.into_parts();
             let body = error::read_body(body, longest).await?;

@@ -7,10 +7,9 @@ use http_body_util::{BodyDataStream, BodyExt};
 use kube::client::Body;
 use pushback_preflight::object::ObjectExt;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::error;
-use crate::cluster::compact::kept;
+use crate::cluster::compact::Compact;
 use crate::cluster::{ClusterError, ErrorKind, WatchEvent};
 
 /// A server sends a bookmark about every minute. After this long without any data, the connection is dead without
@@ -23,7 +22,7 @@ const MAX_LINE: usize = 64 << 20;
 #[derive(Deserialize)]
 struct Event {
     r#type: String,
-    object: Value,
+    object: Compact,
 }
 
 /// The events in a watch's body. Ends with the connection, after a long silence, and after an error.
@@ -74,10 +73,10 @@ impl Reader {
 pub(super) fn read_line(line: &[u8]) -> Result<Option<WatchEvent>, ClusterError> {
     let event: Event = super::transport::parse(line)?;
     match event.r#type.as_str() {
-        "ADDED" | "MODIFIED" => Ok(Some(WatchEvent::Applied(kept(event.object)))),
-        "DELETED" => Ok(Some(WatchEvent::Deleted(kept(event.object)))),
-        "BOOKMARK" => Ok(Some(WatchEvent::Bookmark(event.object.resource_version().to_owned()))),
-        "ERROR" => Err(error::watch_error(&event.object)),
+        "ADDED" | "MODIFIED" => Ok(Some(WatchEvent::Applied(event.object.kept()))),
+        "DELETED" => Ok(Some(WatchEvent::Deleted(event.object.kept()))),
+        "BOOKMARK" => Ok(Some(WatchEvent::Bookmark(event.object.0.resource_version().to_owned()))),
+        "ERROR" => Err(error::watch_error(&event.object.0)),
         _ => Ok(None),
     }
 }

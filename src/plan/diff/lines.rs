@@ -3,11 +3,11 @@
 
 use pushback_preflight::PathSegment;
 use serde_json::Value;
-use similar::{Algorithm, ChangeTag, TextDiff};
 
 use super::change::FieldChange;
 use super::flow::{HIDDEN, describe_text, is_text, lines_of, shorten, write_flow};
 use super::mask::{Masked, is_masked, mask};
+use crate::edits::{Anchors, Edit, edits, ranges};
 use crate::event::FieldLine;
 
 const CHANGED: &str = "(secret, changed)";
@@ -46,11 +46,12 @@ fn is_scalar(value: &Value) -> bool {
 }
 
 fn count_lines(old: &str, new: &str) -> (usize, usize) {
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).diff_lines(old, new);
-    diff.iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
-        ChangeTag::Insert => (added + 1, removed),
-        ChangeTag::Delete => (added, removed + 1),
-        ChangeTag::Equal => (added, removed),
+    let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let edits = ranges(&old, &new, Anchors::None).iter().flat_map(edits).collect::<Vec<_>>();
+    edits.iter().fold((0, 0), |(added, removed), edit| match edit {
+        Edit::Added(_) => (added + 1, removed),
+        Edit::Removed(_) => (added, removed + 1),
+        Edit::Same(..) => (added, removed),
     })
 }
 

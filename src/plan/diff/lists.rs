@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 
 use super::flow::plain_or_quoted;
+use crate::edits::{Anchors, ranges};
 use crate::managed_fields::canonical;
 
 /// Key fields of list items in Kubernetes objects, the most specific first.
@@ -117,7 +118,9 @@ fn pair_by_content(old: &[Value], new: &[Value]) -> Pairing {
     let new_texts: Vec<String> = new.iter().map(canonical).collect();
     let mut pairs = Vec::new();
     let mut removed = Vec::new();
-    for operation in capture_diff_slices(Algorithm::Myers, &old_texts, &new_texts) {
+    let [old_texts, new_texts] =
+        [&old_texts, &new_texts].map(|texts| texts.iter().map(String::as_str).collect::<Vec<_>>());
+    for operation in ranges(&old_texts, &new_texts, Anchors::None) {
         let (old_range, new_range) = (operation.old_range(), operation.new_range());
         let common = match operation {
             DiffOp::Equal { .. } => continue,

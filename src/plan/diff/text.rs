@@ -2,17 +2,23 @@
 //! Masked values become numbered placeholders, the same number for the same value, before anything is compared.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::Range;
 
 use pushback_preflight::PathSegment;
 use serde_json::{Map, Value};
-use similar::{Algorithm, TextDiff};
+use similar::{DiffOp, group_diff_ops};
 
 use super::mask::mask;
 use super::{DiffOptions, Masked};
+use crate::edits::{Anchors, Edit, edits, ranges};
 use crate::managed_fields::canonical;
 
 /// Up to this many lines the diff anchors at unique lines, which reads best; above it the cheapest algorithm runs.
 const FINE_LINES: usize = 50_000;
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
 
 /// Unified diff of the YAML of two objects, `None` for one that does not exist; empty if they are equal.
 /// Fields that only the server sets are left out; keys are sorted.
@@ -33,10 +39,40 @@ pub fn text(old: Option<&Value>, new: Option<&Value>, masked: &Masked<'_>) -> St
 }
 
 fn unified(old: &str, new: &str) -> String {
-    // No deadline: the same input must give the same bytes on every machine. The number of steps is limited instead.
-    let lines = old.lines().count().max(new.lines().count());
-    let algorithm = if lines > FINE_LINES { Algorithm::Myers } else { Algorithm::Patience };
-    TextDiff::configure().algorithm(algorithm).diff_lines(old, new).unified_diff().context_radius(3).to_string()
+    let [old, new] = [old, new].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
+    let anchors = if old.len().max(new.len()) > FINE_LINES { Anchors::None } else { Anchors::Unique };
+    let mut text = String::new();
+    for hunk in group_diff_ops(ranges(&old, &new, anchors), CONTEXT) {
+        if hunk.is_empty() {
+            continue;
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", header(&hunk));
+        for edit in hunk.iter().flat_map(edits) {
+            let (sign, line) = match edit {
+                Edit::Same(index, _) => (' ', old[index]),
+                Edit::Removed(index) => ('-', old[index]),
+                Edit::Added(index) => ('+', new[index]),
+            };
+            let _ = writeln!(text, "{sign}{line}");
+        }
+    }
+    text
+}
+
+/// `@@ -1,7 +1,8 @@`: where the lines of a hunk are on each side.
+fn header(hunk: &[DiffOp]) -> String {
+    let place = |lines: &dyn Fn(&DiffOp) -> Range<usize>| {
+        let start = hunk.first().map_or(0, |first| lines(first).start);
+        let count = hunk.last().map_or(0, |last| lines(last).end) - start;
+        match count {
+            // Nothing is there: the line before it.
+            0 => format!("{start},0"),
+            1 => format!("{}", start + 1),
+            _ => format!("{},{count}", start + 1),
+        }
+    };
+    format!("@@ -{} +{} @@", place(&DiffOp::old_range), place(&DiffOp::new_range))
 }
 
 fn without_ignored(object: &Value) -> Value {
@@ -77,4 +113,25 @@ fn to_yaml(value: &Value) -> String {
     options.folded_wrap_chars = usize::MAX;
     // What YAML cannot represent is written as JSON, which is also YAML.
     serde_yaml::to_string_with_options(value, options).unwrap_or_else(|_| format!("{value:#}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use similar::{Algorithm, TextDiff};
+
+    use super::*;
+
+    fn lines() -> impl Strategy<Value = String> {
+        let line = proptest::sample::select(vec!["a\n", "b\n", "c\r\n", "\n", "  - d\n"]);
+        proptest::collection::vec(line, 0..40).prop_map(|lines| lines.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn a_hunk_is_the_one_that_every_reader_of_unified_diffs_knows(old in lines(), new in lines()) {
+            let known = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(&old, &new);
+            prop_assert_eq!(unified(&old, &new), known.unified_diff().context_radius(3).to_string());
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Two values side by side, line by line.
 
 use serde_json::Value;
-use similar::{DiffOp, TextDiff};
+use similar::DiffOp;
 
+use crate::edits::{Anchors, ranges};
 use crate::report::finding_words::witness_yaml;
 use crate::text::counted;
 
@@ -48,7 +49,7 @@ pub(in crate::report) fn sides(old: Option<&Value>, new: Option<&Value>) -> Vec<
     let [old, new] = [old, new].map(lines);
     let [old, new] = [&old, &new].map(|lines| lines.iter().map(String::as_str).collect::<Vec<_>>());
     let mut rows = Vec::new();
-    for operation in TextDiff::from_slices(&old, &new).ops() {
+    for operation in ranges(&old, &new, Anchors::None) {
         let is_changed = !matches!(operation, DiffOp::Equal { .. });
         let (old_lines, new_lines) = (&old[operation.old_range()], &new[operation.new_range()]);
         for index in 0..old_lines.len().max(new_lines.len()) {

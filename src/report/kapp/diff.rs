@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use similar::{Algorithm, ChangeTag, TextDiff};
 
 use super::style::DiffLook;
 use super::yaml;
+use crate::edits::{Anchors, Edit, edits, ranges};
 
 /// The diff of two objects; `None` is one that does not exist.
 #[must_use]
@@ -19,42 +19,36 @@ pub fn text(old: Option<&Value>, new: Option<&Value>, look: &DiffLook) -> String
     let (old, new) = (lines(&old), lines(&new));
     let (old, new): (Vec<&str>, Vec<&str>) =
         (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
-    // No deadline: the same input must give the same bytes on every machine.
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).diff_slices(&old, &new);
-    let changes: Vec<(ChangeTag, Option<usize>, Option<usize>, &str)> = diff
-        .iter_all_changes()
-        .map(|change| (change.tag(), change.old_index(), change.new_index(), change.value()))
-        .collect();
+    let edits: Vec<Edit> = ranges(&old, &new, Anchors::None).iter().flat_map(edits).collect();
+    let is_same = |edit: &Edit| matches!(edit, Edit::Same(..));
     let is_near = |index: usize| match look.context {
         None => true,
         Some(context) => {
             // kapp shows one line less before a change than after it.
             let from = index.saturating_sub(context);
-            let to = (index + context).min(changes.len());
-            changes[from..to.max(from)].iter().any(|(tag, ..)| *tag != ChangeTag::Equal)
+            let to = (index + context).min(edits.len());
+            !edits[from..to.max(from)].iter().all(is_same)
         }
     };
     let mut text = String::new();
     let mut skipped = false;
-    for (index, (tag, old, new, line)) in changes.iter().enumerate() {
-        if *tag == ChangeTag::Equal && !is_near(index) {
+    for (index, edit) in edits.iter().enumerate() {
+        if is_same(edit) && !is_near(index) {
             skipped = true;
             continue;
         }
         // kapp marks a gap where unchanged lines go on, not before a changed one.
-        if *tag == ChangeTag::Equal && std::mem::take(&mut skipped) {
+        if is_same(edit) && std::mem::take(&mut skipped) {
             text += "  ...\n";
         }
-        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-        // Writing to a string cannot fail.
-        let _ = match (tag, look.line_numbers) {
-            (ChangeTag::Equal, true) => writeln!(text, "{old:3},{new:3}   {line}"),
-            (ChangeTag::Delete, true) => writeln!(text, "{old:3}     - {line}"),
-            (ChangeTag::Insert, true) => writeln!(text, "    {new:3} + {line}"),
-            (ChangeTag::Equal, false) => writeln!(text, "  {line}"),
-            (ChangeTag::Delete, false) => writeln!(text, "- {line}"),
-            (ChangeTag::Insert, false) => writeln!(text, "+ {line}"),
+        let (numbers, sign, line) = match *edit {
+            Edit::Same(old_index, new_index) => (format!("{old_index:3},{new_index:3} "), ' ', old[old_index]),
+            Edit::Removed(index) => (format!("{index:3}     "), '-', old[index]),
+            Edit::Added(index) => (format!("    {index:3} "), '+', new[index]),
         };
+        let numbers = if look.line_numbers { numbers.as_str() } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{numbers}{sign} {line}");
     }
     text
 }
