@@ -201,6 +201,11 @@ fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     Some(found)
 }
 
+fn in_metadata<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
+    let metadata = field(object.as_object()?, "metadata")?.as_object()?;
+    field(field(metadata, map)?.as_object()?, key)?.as_str()
+}
+
 /// A field of a map. Most maps of an object are so small that looking through them costs less than a hash.
 fn field<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     const FEW: usize = 8;
@@ -239,11 +244,11 @@ impl ObjectExt for Value {
     }
 
     fn label(&self, key: &str) -> Option<&str> {
-        self.get("metadata")?.get("labels")?.get(key)?.as_str()
+        in_metadata(self, "labels", key)
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {
-        self.get("metadata")?.get("annotations")?.get(key)?.as_str()
+        in_metadata(self, "annotations", key)
     }
 
     fn is_terminating(&self) -> bool {

@@ -35,6 +35,15 @@ pub enum EndCause {
         /// Other namespaces with an app of this name.
         elsewhere: Vec<String>,
     },
+    /// There is no such app to rename.
+    NoAppToRename {
+        /// Its name.
+        app: String,
+        /// Namespace of its record.
+        namespace: String,
+        /// Other namespaces with an app of this name.
+        elsewhere: Vec<String>,
+    },
     /// The record has this label with another value.
     RecordLabel(String),
     /// A rename without a new name.

@@ -109,7 +109,8 @@ impl Apply {
             let judging = judging::judge(run, &setup, &plan, &self.options.preflight);
             let judged = until_stopped(run.stop.clone(), judging).await?;
             approval.iter().try_for_each(|approval| approval.check_verdict(&judged.report))?;
-            let is_left_out = !self.write.engine.exit_early_on_apply_error && judged.only_the_server_refuses();
+            let is_left_out =
+                !self.write.engine.exit_early_on_apply_error && judging::only_the_server_refuses(&judged.report);
             if judged.report.outcome.refuses() && !is_left_out {
                 if round < ROUNDS && look::has_moved(&setup, &look::record_state(&plan.observed)).await {
                     run.warn("plan-again", ANOTHER_RUN);
@@ -176,6 +177,9 @@ impl Apply {
         first: bool,
     ) -> Result<Option<Plan>, CommandError> {
         let observed = look::look(run, setup, Some(self.write.lock.patience)).await?;
+        if setup.details.is_some() && setup.cluster.capabilities().server {
+            record::require_namespace(setup, &observed).await?;
+        }
         let before = look::record_state(&observed);
         match planning::plan_apply(run, setup, observed, manifests, &self.plan, false).await {
             Ok((plan, warnings)) => {

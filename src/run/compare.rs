@@ -15,7 +15,8 @@ use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, look, record};
 use crate::check::second_look::SecondLook;
-use crate::plan::Plan;
+use crate::event::Event;
+use crate::plan::{Plan, Planned};
 
 /// Options of a comparison.
 #[derive(Clone, Debug)]
@@ -50,7 +51,10 @@ impl Compare {
     pub async fn diff(self, run: &mut Run, is_judged: bool, exit_status: bool) -> Result<End, CommandError> {
         let Compared { setup, plan, report, .. } = self.compare(run, is_judged).await?;
         record::write_file(run, &setup).await?;
-        if report.outcome.refuses() {
+        if setup.details.is_some() && judging::only_the_server_refuses(&report) {
+            // A tool whose diff asks no server shows what it would send, whether or not that is refused.
+            plan.objects.iter().for_each(|planned| warn_of_refusal(run, planned));
+        } else if report.outcome.refuses() {
             let unable = || report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
             let error = if is_judged { String::new() } else { unable() };
             return Ok(End { error, ..End::refused(&report).quoting(&plan) });
@@ -98,6 +102,16 @@ pub(super) struct Compared {
     /// What the rules judged, if they ran.
     pub(super) facts: Option<Arc<SecondLook>>,
     pub(super) read: WhatWasRead,
+}
+
+fn warn_of_refusal(run: &Run, planned: &Planned) {
+    let Some((message, _)) = &planned.refused else { return };
+    run.events.send(Event::Warning {
+        code: "server".to_owned(),
+        message: format!("the server refuses {}: {message}", planned.change.object),
+        object: Some(planned.change.object.clone()),
+        position: None,
+    });
 }
 
 /// Reports problems found while planning, without running any rule.

@@ -38,16 +38,14 @@ pub struct PreflightResult {
     pub second_look: Arc<SecondLook>,
 }
 
-impl PreflightResult {
-    /// Whether nothing stands against the plan but what the server said of single objects.
-    #[must_use]
-    pub fn only_the_server_refuses(&self) -> bool {
-        let refuses = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
-        let mut refusals = self.report.findings.iter().filter(refuses).peekable();
-        refusals.peek().is_some()
-            && refusals.all(|finding| finding.rule == registry::SERVER)
-            && self.report.rules.iter().all(|rule| rule.unable.is_empty())
-    }
+/// Whether nothing stands against the plan but what the server said of single objects.
+#[must_use]
+pub fn only_the_server_refuses(report: &RunReport) -> bool {
+    let refuses = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
+    let mut refusals = report.findings.iter().filter(refuses).peekable();
+    refusals.peek().is_some()
+        && refusals.all(|finding| finding.rule == registry::SERVER)
+        && report.rules.iter().all(|rule| rule.unable.is_empty())
 }
 
 /// Runs preflight on a plan, shows the result, and writes the reports.

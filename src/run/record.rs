@@ -1,5 +1,7 @@
 //! What an apply does to the app's record besides the change itself: renames it, checks its labels, writes it to a file.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::error::CommandError;
@@ -12,6 +14,7 @@ use crate::app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::app::{error::AppError, moving::Place};
 use crate::atomic_file;
+use crate::cluster::Address;
 use crate::event::EndCause;
 
 /// Reads the app; where there is none, the one of the earlier name.
@@ -27,6 +30,20 @@ pub async fn read(setup: &Setup, seen: Option<Result<Observed, AppError>>) -> Re
     let previous = AppName { name: previous.clone(), namespace: setup.app.namespace.clone() };
     let before = observe(&*setup.cluster, &previous).await?;
     Ok(if before.record.is_some() { before } else { observed })
+}
+
+/// Refuses a new record whose namespace does not exist, for a tool that creates its record before it shows anything. Who
+/// may not read namespaces is told by the write.
+///
+/// # Errors
+/// There is no such namespace.
+pub async fn require_namespace(setup: &Setup, observed: &Observed) -> Result<(), CommandError> {
+    let (None, Some(kind)) = (&observed.record, setup.kinds.preferred("", "Namespace")) else { return Ok(()) };
+    let namespace = &observed.app.namespace;
+    match setup.cluster.get(&Address::new(Arc::clone(kind), "", namespace)).await {
+        Ok(None) => Err(CommandError::usage(format!("namespaces \"{namespace}\" not found"))),
+        Ok(Some(_)) | Err(_) => Ok(()),
+    }
 }
 
 /// Refuses labels that the record has with other values.

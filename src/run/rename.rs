@@ -8,6 +8,7 @@ use super::connect::{ClusterOptions, reach};
 use super::details;
 use super::error::CommandError;
 use super::options::AppOptions;
+use super::unknown_app;
 use crate::app::moving::Place;
 use crate::app::record::{AppName, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
@@ -62,8 +63,10 @@ impl Rename {
             observed.record.as_ref().is_some_and(|record| record.address.name.ends_with(QUALIFIED_SUFFIX));
         if observed.record.is_none() {
             // The record may have moved before an earlier run was interrupted.
-            let moved = observe(&*cluster, &to).await?.record;
-            is_qualified = moved.is_some_and(|record| record.address.name.ends_with(QUALIFIED_SUFFIX));
+            let Some(moved) = observe(&*cluster, &to).await?.record else {
+                return Err(unknown_app::error_of_rename(&*cluster, &from).await);
+            };
+            is_qualified = moved.address.name.ends_with(QUALIFIED_SUFFIX);
         }
         let places = (Place::of(&from, is_qualified), Place::of(&to, is_qualified));
         if places.0 == places.1 {

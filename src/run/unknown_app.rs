@@ -49,6 +49,16 @@ pub async fn error(cluster: &dyn Cluster, app: &AppName) -> CommandError {
     error.because(EndCause::NoApp { app, namespace, elsewhere: found.elsewhere })
 }
 
+/// The error of a rename of an app that does not exist.
+pub async fn error_of_rename(cluster: &dyn Cluster, app: &AppName) -> CommandError {
+    match error(cluster, app).await {
+        CommandError { cause: Some(EndCause::NoApp { app, namespace, elsewhere }), code, errors } => {
+            CommandError { cause: Some(EndCause::NoAppToRename { app, namespace, elsewhere }), code, errors }
+        }
+        other => other,
+    }
+}
+
 /// Looks for apps that may be meant instead.
 pub async fn look(cluster: &dyn Cluster, app: &AppName) -> Unknown {
     // Without permission to list all namespaces, list this one. What cannot be listed is not suggested.

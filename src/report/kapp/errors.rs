@@ -72,6 +72,9 @@ pub fn text(end: &End<'_>) -> String {
         Some(EndCause::NoApp { app, namespace, elsewhere }) => {
             format!("App '{app}' (namespace: {namespace}) does not exist: {}", found_elsewhere(app, elsewhere))
         }
+        Some(EndCause::NoAppToRename { app, namespace, elsewhere }) => {
+            format!("App '{app}' (namespace: {namespace}) does not exist{}", found_elsewhere(app, elsewhere))
+        }
         Some(EndCause::RecordLabel(key)) => format!("Expected label '{key}' value to remain same"),
         Some(EndCause::NoNewName) => "Expected either --new-name or/and --new-namespace to be supplied".to_owned(),
         Some(EndCause::Ownership(owned)) => ownership(owned),

@@ -17,6 +17,8 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: exit_statuses_tell_whether_something_was_applied,
         ApiServer: what_is_given_twice_with_different_content_is_listed,
         ApiServer: what_an_object_lacks_is_listed,
+        ApiServer: a_namespace_that_does_not_exist_is_told_before_the_changes_and_shown_by_a_diff,
+        ApiServer: a_rename_of_an_app_that_does_not_exist_names_where_it_is,
         ApiServer: a_new_version_of_a_secret_is_shown_as_the_input_has_it,
         ApiServer: a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over,
     ]
@@ -177,6 +179,35 @@ fn what_an_object_lacks_is_listed() {
     let told = deploy("odd.yaml");
     assert!(told.starts_with("kapp: Error: odd.yaml:3:35: metadata.annotations.x must be a string"), "{told}");
     assert_eq!(deploy("absent.yaml"), "kapp: Error: stat absent.yaml: no such file or directory\n");
+}
+
+fn a_namespace_that_does_not_exist_is_told_before_the_changes_and_shown_by_a_diff() {
+    let session = Session::on(TestCluster::shared());
+    session.write("one.yaml", &config_map("one", "1"));
+    let deploy = ["deploy", "-a", "early", "-f", "one.yaml", "-n", "not-yet-there", "-y"];
+    let refused = session.answer(&deploy, "");
+    let expected = "kapp: Error: namespaces \"not-yet-there\" not found\n";
+    assert_eq!((refused.code, refused.stderr.as_str()), (1, expected));
+    assert!(!refused.stdout.contains("Changes"), "{}", refused.stdout);
+    let shown = session.answer(&[&deploy[..], &["--diff-run"]].concat(), "");
+    assert!(shown.code == 0 && shown.stdout.ends_with("\nSucceeded\n"), "{}{}", shown.stdout, shown.stderr);
+    assert!(shown.stdout.contains("Op:      1 create,"), "{}", shown.stdout);
+    let warning = "Warning: the server refuses ConfigMap not-yet-there/one";
+    assert!(shown.stdout.contains(warning), "{}", shown.stdout);
+}
+
+fn a_rename_of_an_app_that_does_not_exist_names_where_it_is() {
+    let cluster = TestCluster::shared();
+    let (there, elsewhere) = (cluster.namespace("there"), cluster.namespace("elsewhere"));
+    let kapp = kapp().with("KUBECONFIG", cluster.kubeconfig_path());
+    kapp.write("one.yaml", config_map("one", "1"));
+    kapp.run(&["deploy", "-a", "moved", "-f", "one.yaml", "-n", &there, "-y"]).expect(0);
+    let ran = kapp.run(&["rename", "-a", "moved", "--new-name", "x", "-n", &elsewhere, "-y"]).expect(1);
+    let expected = format!(
+        "kapp: Error: App 'moved' (namespace: {elsewhere}) does not exist (hint: found app 'moved' in other namespaces: \
+         {there})\n"
+    );
+    assert_eq!(ran.stderr, expected);
 }
 
 fn a_new_version_of_a_secret_is_shown_as_the_input_has_it() {
