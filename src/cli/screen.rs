@@ -160,8 +160,12 @@ pub async fn complete(
     match started {
         Err(error) => fail(global, &CommandError::usage(error.to_string())),
         Ok(mut run) => {
-            let end = work(&mut run).await.unwrap_or_else(|error| End::error(&error));
-            run.finish(end)
+            let end = match global.kapp.as_ref().and_then(kapp::changes::unknown_column) {
+                // Nothing is written by a run that cannot be shown.
+                Some(column) => Err(no_such_column(column)),
+                None => work(&mut run).await,
+            };
+            run.finish(end.unwrap_or_else(|error| End::error(&error)))
         }
     }
 }
@@ -224,6 +228,10 @@ pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
     }
 }
 
+fn no_such_column(name: &str) -> CommandError {
+    CommandError::usage(format!("Failed to find header: {name}"))
+}
+
 /// Runs a command without events in kapp's voice.
 pub async fn simple_as_kapp(
     style: &kapp::Style,
@@ -232,7 +240,7 @@ pub async fn simple_as_kapp(
     let mut ui = kapp::Ui::new(style.clone(), Output::standard());
     let result = work(&mut ui).await;
     let result = match ui.unknown_column() {
-        Some(column) => Err(CommandError::usage(format!("Failed to find header: {column}"))),
+        Some(column) => Err(no_such_column(column)),
         None => result,
     };
     let code = match result {

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use pushback_preflight::Operation;
 
-use super::table::{Column, Table};
+use super::style::Style;
+use super::table::{Column, Table, unknown};
 use super::ui::Ui;
 use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
@@ -24,6 +25,12 @@ const COLUMNS: [Column; 10] = [
     Column::new("Rs", "reconcile_state"),
     Column::new("Ri", "reconcile_info"),
 ];
+
+/// A column that is to be shown of a plan, which has no such column.
+#[must_use]
+pub fn unknown_column(style: &Style) -> Option<&String> {
+    unknown(&COLUMNS, &style.columns).filter(|_| style.diff.summary)
+}
 
 /// Shows a plan as the flags want it.
 pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: Timestamp) {

@@ -433,7 +433,7 @@ impl Renderer for KappRenderer {
                 {
                     self.refused_batch(said, now);
                 }
-                let mut text = errors::text(&errors::End {
+                let text = errors::text(&errors::End {
                     code: *exit_code,
                     error,
                     cause,
@@ -445,11 +445,6 @@ impl Renderer for KappRenderer {
                     absent: self.absent.as_ref(),
                     blocked: self.blocked_to_the_end.as_ref(),
                 });
-                if text.is_empty()
-                    && let Some(column) = self.ui.unknown_column()
-                {
-                    text = format!("Failed to find header: {column}");
-                }
                 self.complete(*exit_code, now);
                 if text.is_empty() {
                     self.ui.line("Succeeded");

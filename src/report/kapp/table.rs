@@ -47,6 +47,16 @@ impl Column {
     pub const fn hidden(title: &'static str, key: &'static str) -> Self {
         Self { title, key, is_hidden: true }
     }
+
+    /// Whether this is its title or its key.
+    fn is(&self, name: &str) -> bool {
+        self.key == name || self.title.eq_ignore_ascii_case(name)
+    }
+}
+
+/// The first of these names that none of the columns has.
+pub fn unknown<'n>(columns: &[Column], names: &'n [String]) -> Option<&'n String> {
+    names.iter().find(|name| !columns.iter().any(|column| column.is(name)))
 }
 
 impl Table {
@@ -55,14 +65,12 @@ impl Table {
     /// # Errors
     /// The name of a column that it does not have.
     pub fn only(&self, names: &[String]) -> Result<Self, String> {
-        let is = |column: &Column, name: &str| column.key == name || column.title.eq_ignore_ascii_case(name);
-        let unknown = names.iter().find(|name| !self.columns.iter().any(|column| is(column, name)));
-        if let Some(name) = unknown {
+        if let Some(name) = unknown(&self.columns, names) {
             return Err(name.clone());
         }
         let is_kept = |column: &Column| match names {
             [] => !column.is_hidden,
-            names => names.iter().any(|name| is(column, name)),
+            names => names.iter().any(|name| column.is(name)),
         };
         let kept: Vec<bool> = self.columns.iter().map(is_kept).collect();
         let keep = |cells: &[String]| {

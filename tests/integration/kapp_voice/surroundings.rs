@@ -18,6 +18,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: what_is_given_twice_with_different_content_is_listed,
         ApiServer: what_an_object_lacks_is_listed,
         ApiServer: a_namespace_that_does_not_exist_is_told_before_the_changes_and_shown_by_a_diff,
+        ApiServer: a_run_that_cannot_be_shown_writes_nothing,
         ApiServer: a_rename_of_an_app_that_does_not_exist_names_where_it_is,
         ApiServer: a_new_version_of_a_secret_is_shown_as_the_input_has_it,
         ApiServer: a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over,
@@ -194,6 +195,16 @@ fn a_namespace_that_does_not_exist_is_told_before_the_changes_and_shown_by_a_dif
     assert!(shown.stdout.contains("Op:      1 create,"), "{}", shown.stdout);
     let warning = "Warning: the server refuses ConfigMap not-yet-there/one";
     assert!(shown.stdout.contains(warning), "{}", shown.stdout);
+}
+
+fn a_run_that_cannot_be_shown_writes_nothing() {
+    let session = Session::on(TestCluster::shared());
+    let deploy = ["deploy", "-a", "columns", "-f", "in-6.yaml", "-y"];
+    let refused = session.answer(&[&deploy[..], &["--column", "op,nope"]].concat(), "");
+    assert_eq!((refused.code, refused.stderr.as_str()), (1, "kapp: Error: Failed to find header: nope\n"));
+    assert!(!refused.stdout.contains("applying"), "{}", refused.stdout);
+    let shown = session.answer(&[&deploy[..], &["--column", "name,op"]].concat(), "");
+    assert!(shown.code == 0 && shown.stdout.contains("create"), "{}{}", shown.stdout, shown.stderr);
 }
 
 fn a_rename_of_an_app_that_does_not_exist_names_where_it_is() {
