@@ -18,8 +18,8 @@ use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, Lis
 /// Up to this many namespaces are listed one by one, which needs no cluster-wide permission.
 const NAMESPACES_ONE_BY_ONE: usize = 4;
 
-/// Objects that a page of a list may have at least and at most.
-const PAGE: RangeInclusive<usize> = 500..=2_000;
+/// Objects that a page of a list may have at least and at most: so many small ones take a megabyte, and are read at once.
+const PAGE: RangeInclusive<usize> = 500..=1_200;
 
 /// The app's live objects.
 #[derive(Clone, Debug, Default)]
