@@ -29,6 +29,8 @@ const SHARE: usize = 6;
 const NEW: &str = "New definition";
 /// Objects of a safe pair.
 const OBJECTS: usize = 4;
+/// Pairs that fare otherwise on Kubernetes 1.34; the verdict is that of the newest. `docs/testing.md` says why.
+const OTHERWISE_ON_1_34: [&str; 1] = ["maximum-beyond-int32"];
 
 fn the_api_server_shares_every_verdict() {
     let api = TestCluster::shared().api();
@@ -42,6 +44,9 @@ fn the_api_server_shares_every_verdict() {
     let mut wrong = Vec::new();
     for batch in tried.chunks(BATCH) {
         wrong.extend(run(api, batch));
+    }
+    if std::env::var("PUSHBACK_TEST_KUBERNETES").is_ok_and(|minor| minor == "1.34") {
+        wrong.retain(|told| !OTHERWISE_ON_1_34.iter().any(|pair| told.starts_with(&format!("{pair}:"))));
     }
     let count =
         |fate: Fate| tried.iter().flat_map(|trial| &trial.objects).filter(|(_, expected)| *expected == fate).count();
