@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification, parallel};
+use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::{Value, json};
 
 use self::changing::with_live;
@@ -34,9 +34,6 @@ use crate::storage::operators;
 /// Objects compared concurrently: as many as the cluster may ever have requests under way.
 const CONCURRENCY: usize = 256;
 
-/// Stack of a thread that compares. Objects may be nested as deeply as manifests, which are read with the same.
-const STACK: usize = 8 << 20;
-
 /// Compares every object that has no result yet.
 ///
 /// # Errors
@@ -47,25 +44,12 @@ pub(super) async fn compare_missing(
     desired: &[Desired],
     compared: &mut [Option<Compared>],
 ) -> Result<(), ClusterError> {
-    let missing = (0..desired.len()).filter(|index| compared[*index].is_none());
-    let missing: Vec<(usize, Option<Arc<Value>>)> = missing
-        .map(|index| {
-            let wanted = &desired[index];
-            let listed = live.objects.get(&wanted.object.key());
-            (index, listed.filter(|live| ObjectRef::of(live).version == wanted.object.version).cloned())
-        })
-        .collect();
-    // Most objects of most runs are unchanged, which takes no request, but all the processors that there are.
-    let known = parallel::map(&missing, STACK, |(index, listed)| known(context, &desired[*index], listed.as_ref()?));
-    let mut open = Vec::new();
-    for ((index, listed), known) in missing.into_iter().zip(known) {
-        match known {
-            Some(known) => compared[index] = Some(known),
-            None => open.push((index, listed)),
-        }
-    }
-    let comparisons = open.into_iter().map(|(index, listed)| async move {
-        compare(context, &desired[index], listed).await.map(|compared| (index, compared))
+    let missing: Vec<usize> = (0..desired.len()).filter(|index| compared[*index].is_none()).collect();
+    let comparisons = missing.into_iter().map(|index| async move {
+        let wanted = &desired[index];
+        let listed = live.objects.get(&wanted.object.key());
+        let listed = listed.filter(|live| ObjectRef::of(live).version == wanted.object.version).cloned();
+        compare(context, wanted, listed).await.map(|compared| (index, compared))
     });
     let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
     while let Some(result) = running.next().await {
@@ -75,29 +59,13 @@ pub(super) async fn compare_missing(
     Ok(())
 }
 
-/// Compares one object if that takes no request.
-fn known(context: Context<'_>, desired: &Desired, listed: &Arc<Value>) -> Option<Compared> {
-    if desired.strategies.exists || desired.kind_from_set {
-        return None;
-    }
-    match with_known(context, desired, listed) {
-        Known::All(compared) => Some(finished(context, desired, *compared)),
-        Known::Open { .. } => None,
-    }
-}
-
 /// Compares one object.
 async fn compare(
     context: Context<'_>,
     desired: &Desired,
     listed: Option<Arc<Value>>,
 ) -> Result<Compared, ClusterError> {
-    let compared = compare_unmasked(context, desired, listed).await?;
-    Ok(finished(context, desired, compared))
-}
-
-/// Adds what follows from a comparison, and masks what it says.
-fn finished(context: Context<'_>, desired: &Desired, mut compared: Compared) -> Compared {
+    let mut compared = compare_unmasked(context, desired, listed).await?;
     if let (Some(rules), Some(body)) = (context.stamp.original, &mut compared.body)
         && compared.operation.writes()
     {
@@ -115,7 +83,7 @@ fn finished(context: Context<'_>, desired: &Desired, mut compared: Compared) -> 
     if let Some(error) = &mut compared.refused {
         error.rewrite(|text| context.masker.hide(&objects, text));
     }
-    compared
+    Ok(compared)
 }
 
 async fn compare_unmasked(
@@ -197,67 +165,6 @@ async fn compare_unmasked(
     Ok(compared)
 }
 
-/// What is known of an object before anything is asked.
-enum Known {
-    /// Everything: it is unchanged, skipped, or somebody else's.
-    All(Box<Compared>),
-    /// What the server is asked about.
-    Open {
-        compared: Box<Compared>,
-        body: Arc<Value>,
-        /// Whether an earlier run has paused it.
-        is_paused: bool,
-    },
-}
-
-/// Compares with one state of the live object, as far as that needs no request.
-fn with_known(context: Context<'_>, desired: &Desired, live: &Arc<Value>) -> Known {
-    let all = |compared: Compared| Known::All(Box::new(compared));
-    let Body { value: body, notes, failed } = body::build(desired, Some(live), context.stamp);
-    let mut compared = Compared::new(Operation::Noop);
-    compared.notes = notes;
-    compared.live = Some(Arc::clone(live));
-    if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(context.stamp.label_key))
-        && other != label_value
-        && !context.ownership_override.allows(other)
-    {
-        compared.foreign_app = Some(other.to_owned());
-        return all(compared);
-    }
-    // An object of the app may have been labelled by hand; a record is never an app's object.
-    if pushback_preflight::bookkeeping::record_of(live).is_some() && !is_known(context, desired, live) {
-        compared.foreign_app = Some(String::new());
-        return all(compared);
-    }
-    // While two records list an object, each app takes it only if told to: neither knows which wrote last.
-    if let Some(claim) = context.claims.owners.get(&desired.object.key())
-        && !context.ownership_override.allows(&claim.label_value)
-    {
-        compared.foreign_app = Some(claim.label_value.clone());
-        return all(compared);
-    }
-    if live.is_terminating() {
-        compared.operation = Operation::Create;
-        compared.body = Some(body::build(desired, None, context.stamp).value);
-        compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
-        return all(compared);
-    }
-    if let Some(why) = failed {
-        compared.operation = Operation::Update;
-        compared.body = Some(body);
-        compared.refused = Some(ClusterError::new(ErrorKind::Configuration, why));
-        return all(compared);
-    }
-    let skipped = desired.strategies.update == UpdateStrategy::Skip;
-    let is_paused = context.cluster.capabilities().server && operators::paused_replicas(live).is_some();
-    let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, live, &body);
-    if skipped || (is_trusted && is_unchanged(context, desired, &body, live, &compared)) {
-        compared.body = Some(body);
-        return all(compared);
-    }
-    Known::Open { compared: Box::new(compared), body, is_paused }
-}
-
 /// Compares with one state of the live object. `guard` says whether the server's answers must be about this very state.
 async fn with_state(
     context: Context<'_>,
@@ -266,10 +173,48 @@ async fn with_state(
     live: Arc<Value>,
     guard: Guard,
 ) -> Result<Compared, ClusterError> {
-    let (mut compared, body, is_paused) = match with_known(context, desired, &live) {
-        Known::All(compared) => return Ok(*compared),
-        Known::Open { compared, body, is_paused } => (*compared, body, is_paused),
-    };
+    let Body { value: body, notes, failed } = body::build(desired, Some(&live), context.stamp);
+    let mut compared = Compared::new(Operation::Noop);
+    compared.notes = notes;
+    compared.live = Some(Arc::clone(&live));
+    if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(context.stamp.label_key))
+        && other != label_value
+        && !context.ownership_override.allows(other)
+    {
+        compared.foreign_app = Some(other.to_owned());
+        return Ok(compared);
+    }
+    // An object of the app may have been labelled by hand; a record is never an app's object.
+    if pushback_preflight::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
+        compared.foreign_app = Some(String::new());
+        return Ok(compared);
+    }
+    // While two records list an object, each app takes it only if told to: neither knows which wrote last.
+    if let Some(claim) = context.claims.owners.get(&desired.object.key())
+        && !context.ownership_override.allows(&claim.label_value)
+    {
+        compared.foreign_app = Some(claim.label_value.clone());
+        return Ok(compared);
+    }
+    if live.is_terminating() {
+        compared.operation = Operation::Create;
+        compared.body = Some(body::build(desired, None, context.stamp).value);
+        compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
+        return Ok(compared);
+    }
+    if let Some(why) = failed {
+        compared.operation = Operation::Update;
+        compared.body = Some(body);
+        compared.refused = Some(ClusterError::new(ErrorKind::Configuration, why));
+        return Ok(compared);
+    }
+    let skipped = desired.strategies.update == UpdateStrategy::Skip;
+    let is_paused = context.cluster.capabilities().server && operators::paused_replicas(&live).is_some();
+    let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, &live, &body);
+    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared)) {
+        compared.body = Some(body);
+        return Ok(compared);
+    }
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
         compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
         // Fields that the manifest no longer sets show up only in the manifest.
