@@ -14,7 +14,9 @@ use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::excerpt::Excerpt;
-pub use details::{ConditionMeaning, EndCause, MatchedCondition, OutOfBounds, Owned, Said, SeenObject, Target, Whole};
+pub use details::{
+    ConditionMeaning, EndCause, MatchedCondition, MissingApp, OutOfBounds, Owned, Said, SeenObject, Target, Whole,
+};
 pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 

@@ -152,7 +152,7 @@ async fn list(global: &GlobalArgs, app: AppArgs, times: TimeArgs) -> ExitCode {
     if let Some(style) = &global.kapp {
         return screen::simple_as_kapp(style, async |ui| {
             let read = begun(ui, read.await?);
-            ui.table(&kapp::history::changes("App changes", &read.changes(0), &style.columns));
+            ui.table(&kapp::history::changes("App changes", &read.changes(0), &style.columns))?;
             Ok(())
         })
         .await;
@@ -171,7 +171,7 @@ async fn garbage_collect(global: &GlobalArgs, arguments: GarbageCollectArgs) -> 
         return screen::simple_as_kapp(style, async |ui| {
             let read = begun(ui, read.await?);
             let old = read.changes(max);
-            ui.table(&kapp::history::changes("App changes to delete", &old, &style.columns));
+            ui.table(&kapp::history::changes("App changes to delete", &old, &style.columns))?;
             screen::confirm(global, "")?;
             let (kept, deleted) = read.trim(max).await;
             ui.line(&format!("Kept {kept}, deleted {deleted} app changes"));

@@ -6,7 +6,7 @@ use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
 use crate::environment::wall_clock;
-use crate::event::EndCause;
+use crate::event::{EndCause, MissingApp};
 use crate::report::inspect_text;
 use crate::report::kapp::{Ui, reports};
 use crate::run::error::CommandError;
@@ -52,14 +52,14 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArg
     target.iter().for_each(|target| reports::target(ui, target));
     let Some(LabelledObjects { own, others }) = objects else {
         let error = CommandError::usage("there is no such app");
-        return Err(error.because(EndCause::NoApp { app: app.name, namespace: app.namespace, elsewhere }));
+        return Err(error.because(EndCause::NoApp(MissingApp { app: app.name, namespace: app.namespace, elsewhere })));
     };
     if raw {
         reports::raw(&own, &others, managed_fields).iter().for_each(|block| ui.block(block));
     } else if status {
-        ui.table(&reports::statuses(&app.name, &own, &others));
+        ui.table(&reports::statuses(&app.name, &own, &others))?;
     } else {
-        ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()));
+        ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()))?;
     }
     Ok(())
 }

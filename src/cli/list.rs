@@ -51,7 +51,7 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: ListArgs) 
     let ListedApps { target, namespace, apps } = list.with_target(&ProgressNotes(global), true).await?;
     target.iter().for_each(|target| reports::target(ui, target));
     let namespace = (!list.all_namespaces).then_some(namespace.as_str());
-    ui.table(&reports::apps(namespace, &apps, wall_clock()));
+    ui.table(&reports::apps(namespace, &apps, wall_clock()))?;
     Ok(())
 }
 

@@ -160,10 +160,10 @@ pub async fn complete(
     match started {
         Err(error) => fail(global, &CommandError::usage(error.to_string())),
         Ok(mut run) => {
-            let end = match global.kapp.as_ref().and_then(kapp::changes::unknown_column) {
-                // Nothing is written by a run that cannot be shown.
-                Some(column) => Err(no_such_column(column)),
-                None => work(&mut run).await,
+            // Nothing is written by a run that cannot be shown.
+            let end = match global.kapp.as_ref().map_or(Ok(()), kapp::changes::check_columns) {
+                Err(unknown) => Err(unknown.into()),
+                Ok(()) => work(&mut run).await,
             };
             run.finish(end.unwrap_or_else(|error| End::error(&error)))
         }
@@ -228,22 +228,13 @@ pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
     }
 }
 
-fn no_such_column(name: &str) -> CommandError {
-    CommandError::usage(format!("Failed to find header: {name}"))
-}
-
 /// Runs a command without events in kapp's voice.
 pub async fn simple_as_kapp(
     style: &kapp::Style,
     work: impl AsyncFnOnce(&mut kapp::Ui) -> Result<(), CommandError>,
 ) -> ExitCode {
     let mut ui = kapp::Ui::new(style.clone(), Output::standard());
-    let result = work(&mut ui).await;
-    let result = match ui.unknown_column() {
-        Some(column) => Err(no_such_column(column)),
-        None => result,
-    };
-    let code = match result {
+    let code = match work(&mut ui).await {
         Ok(()) => {
             ui.line("Succeeded");
             ExitCode::Success

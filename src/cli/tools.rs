@@ -137,7 +137,7 @@ fn inspect_as_kapp(ui: &mut kapp::Ui, arguments: InspectArgs) -> Result<(), Comm
         if raw {
             reports::raw_blocks(&objects).iter().for_each(|block| ui.block(block));
         } else {
-            ui.table(&reports::of_file(file, &objects));
+            ui.table(&reports::of_file(file, &objects))?;
         }
     }
     Ok(())

@@ -27,23 +27,9 @@ pub enum EndCause {
     /// Objects belong to other apps.
     Ownership(Vec<Owned>),
     /// There is no such app.
-    NoApp {
-        /// Its name.
-        app: String,
-        /// Namespace of its record.
-        namespace: String,
-        /// Other namespaces with an app of this name.
-        elsewhere: Vec<String>,
-    },
+    NoApp(MissingApp),
     /// There is no such app to rename.
-    NoAppToRename {
-        /// Its name.
-        app: String,
-        /// Namespace of its record.
-        namespace: String,
-        /// Other namespaces with an app of this name.
-        elsewhere: Vec<String>,
-    },
+    NoAppToRename(MissingApp),
     /// The record has this label with another value.
     RecordLabel(String),
     /// A rename without a new name.
@@ -88,6 +74,17 @@ pub enum EndCause {
         /// What could not be asked: the rule, and why.
         unable: Vec<(String, String)>,
     },
+}
+
+/// An app that does not exist.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissingApp {
+    /// Its name.
+    pub app: String,
+    /// Namespace of its record.
+    pub namespace: String,
+    /// Other namespaces with an app of this name.
+    pub elsewhere: Vec<String>,
 }
 
 /// An object that is waited for, as it was seen last.

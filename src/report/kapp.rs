@@ -17,4 +17,5 @@ pub mod yaml;
 
 pub use renderer::KappRenderer;
 pub use style::{DiffLook, Style};
+pub use table::UnknownColumn;
 pub use ui::Ui;

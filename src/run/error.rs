@@ -2,11 +2,12 @@
 
 use crate::app::record::AppError;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::event::EndCause;
+use crate::event::{EndCause, MissingApp};
 use crate::exit::ExitCode;
 use crate::manifest::collect::LoadError;
 use crate::manifest::{InputError, absent_file};
 use crate::plan::PlanError;
+use crate::report::kapp::UnknownColumn;
 use crate::upgrade::lock::LockError;
 
 /// An error that ends a command.
@@ -132,6 +133,12 @@ impl From<LoadError> for CommandError {
     }
 }
 
+impl From<UnknownColumn> for CommandError {
+    fn from(unknown: UnknownColumn) -> Self {
+        Self::usage(unknown.to_string())
+    }
+}
+
 impl From<ClusterError> for CommandError {
     fn from(error: ClusterError) -> Self {
         let (code, hint) = match error.kind {
@@ -181,7 +188,7 @@ impl From<AppError> for CommandError {
                 Self::one(ExitCode::Usage, message, vec![hint])
             }
             AppError::Missing { app, namespace } => Self::one(ExitCode::Usage, message, Vec::new())
-                .because(EndCause::NoApp { app, namespace, elsewhere: Vec::new() }),
+                .because(EndCause::NoApp(MissingApp { app, namespace, elsewhere: Vec::new() })),
             AppError::NoLabels { .. } => Self::usage_with_hint(message, "name an API server: --cluster kube"),
             AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => {
                 Self::one(ExitCode::Usage, message, Vec::new())

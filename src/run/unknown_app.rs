@@ -10,7 +10,7 @@ use super::error::CommandError;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::{AppName, config_map_kind};
 use crate::cluster::{Cluster, ListQuery, list_all};
-use crate::event::EndCause;
+use crate::event::{EndCause, MissingApp};
 
 /// Most apps suggested.
 const SHOWN: usize = 3;
@@ -46,16 +46,15 @@ pub async fn error(cluster: &dyn Cluster, app: &AppName) -> CommandError {
     let found = look(cluster, app).await;
     let error = CommandError::usage_with_hint(found.to_string(), "`pushback list -A` shows all apps");
     let AppName { name: app, namespace } = app.clone();
-    error.because(EndCause::NoApp { app, namespace, elsewhere: found.elsewhere })
+    error.because(EndCause::NoApp(MissingApp { app, namespace, elsewhere: found.elsewhere }))
 }
 
 /// The error of a rename of an app that does not exist.
 pub async fn error_of_rename(cluster: &dyn Cluster, app: &AppName) -> CommandError {
-    match error(cluster, app).await {
-        CommandError { cause: Some(EndCause::NoApp { app, namespace, elsewhere }), code, errors } => {
-            CommandError { cause: Some(EndCause::NoAppToRename { app, namespace, elsewhere }), code, errors }
-        }
-        other => other,
+    let error = error(cluster, app).await;
+    match error.cause.clone() {
+        Some(EndCause::NoApp(missing)) => error.because(EndCause::NoAppToRename(missing)),
+        _ => error,
     }
 }
 

@@ -82,6 +82,10 @@ fn old_changes_are_deleted_after_a_question_and_the_newest_stay() {
     let declined = as_kapp(&app).run_with_input(&arguments, b"n\n").expect(1);
     assert!(declined.stderr.contains("kapp: Error: Stopped"), "{}", declined.stderr);
     assert_eq!(app.history().len(), 4);
+    // What cannot be shown is not deleted either.
+    let unseen = as_kapp(&app).run(&[&arguments[..], &["-y", "--column", "nope"]].concat()).expect(1);
+    assert_eq!(unseen.stderr, "kapp: Error: Failed to find header: nope\n");
+    assert_eq!(app.history().len(), 4);
     let arguments = ["app-change", "gc", "-a", "shop", "-n", &app.namespace, "--max", "2", "--yes"];
     assert_eq!(app.pushback.run(&arguments).expect(0).stdout, "deleted 2, kept 2\n");
     assert_eq!(names(&listed(&app, &[])), names(&changes[..2]));

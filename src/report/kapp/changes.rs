@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use pushback_preflight::Operation;
 
 use super::style::Style;
-use super::table::{Column, Table, unknown};
+use super::table::{Column, Table, UnknownColumn, check};
 use super::ui::Ui;
 use super::{diff, state, words, yaml};
 use crate::event::{Awaited, PlannedLine, Whole};
@@ -26,10 +26,12 @@ const COLUMNS: [Column; 10] = [
     Column::new("Ri", "reconcile_info"),
 ];
 
-/// A column that is to be shown of a plan, which has no such column.
-#[must_use]
-pub fn unknown_column(style: &Style) -> Option<&String> {
-    unknown(&COLUMNS, &style.columns).filter(|_| style.diff.summary)
+/// Whether a plan can be shown so, before there is one.
+///
+/// # Errors
+/// A column that the table of a plan does not have.
+pub fn check_columns(style: &Style) -> Result<(), UnknownColumn> {
+    if style.diff.summary { check(&COLUMNS, &style.columns) } else { Ok(()) }
 }
 
 /// Shows a plan as the flags want it.
@@ -75,7 +77,8 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
     }
     if look.summary {
         let table = table(changes.iter().chain(others), waits, now);
-        ui.table(&table);
+        // The command has refused other columns before it began.
+        let _ = ui.table(&table);
     }
 }
 

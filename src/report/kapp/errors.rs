@@ -7,7 +7,7 @@ use pushback_preflight::{Finding, ObjectRef, Operation, registry};
 
 use super::words;
 use crate::cluster::ALREADY_EXISTS;
-use crate::event::{EndCause, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
+use crate::event::{EndCause, MissingApp, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
 use crate::manifest::collect::Problem;
 
@@ -69,12 +69,8 @@ pub fn text(end: &End<'_>) -> String {
     match end.cause {
         Some(EndCause::Declined) => "Stopped".to_owned(),
         Some(EndCause::NoAnswer) => "Asking for confirmation:\n  EOF".to_owned(),
-        Some(EndCause::NoApp { app, namespace, elsewhere }) => {
-            format!("App '{app}' (namespace: {namespace}) does not exist: {}", found_elsewhere(app, elsewhere))
-        }
-        Some(EndCause::NoAppToRename { app, namespace, elsewhere }) => {
-            format!("App '{app}' (namespace: {namespace}) does not exist{}", found_elsewhere(app, elsewhere))
-        }
+        Some(EndCause::NoApp(missing)) => no_app(missing, ": "),
+        Some(EndCause::NoAppToRename(missing)) => no_app(missing, ""),
         Some(EndCause::RecordLabel(key)) => format!("Expected label '{key}' value to remain same"),
         Some(EndCause::NoNewName) => "Expected either --new-name or/and --new-namespace to be supplied".to_owned(),
         Some(EndCause::Ownership(owned)) => ownership(owned),
@@ -169,16 +165,20 @@ pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
     })
 }
 
-/// Where an app of this name is: ` (hint: found app 'shop' in other namespaces: a, b, c, ...)`.
+/// `App 'shop' (namespace: x) does not exist (hint: found app 'shop' in other namespaces: a, b, c, ...)`, with what the
+/// command says before the hint.
 #[must_use]
-pub fn found_elsewhere(app: &str, namespaces: &[String]) -> String {
+pub fn no_app(missing: &MissingApp, before_hint: &str) -> String {
     const SHOWN: usize = 3;
-    if namespaces.is_empty() {
-        return String::new();
-    }
-    let more = if namespaces.len() > SHOWN { ", ..." } else { "" };
-    let shown = namespaces[..namespaces.len().min(SHOWN)].join(", ");
-    format!(" (hint: found app '{app}' in other namespaces: {shown}{more})")
+    let MissingApp { app, namespace, elsewhere } = missing;
+    let hint = if elsewhere.is_empty() {
+        String::new()
+    } else {
+        let more = if elsewhere.len() > SHOWN { ", ..." } else { "" };
+        let shown = elsewhere[..elsewhere.len().min(SHOWN)].join(", ");
+        format!(" (hint: found app '{app}' in other namespaces: {shown}{more})")
+    };
+    format!("App '{app}' (namespace: {namespace}) does not exist{before_hint}{hint}")
 }
 
 fn timed_out(end: &End<'_>, after: u64, of_object: bool) -> String {

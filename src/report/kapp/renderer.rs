@@ -13,7 +13,9 @@ use super::style::Style;
 use super::ui::Ui;
 use super::{changes, errors, reports, state, words};
 use crate::cluster::NOT_FOUND;
-use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, PlannedLine, Said, WaitOutcome};
+use crate::event::{
+    Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, MissingApp, PlannedLine, Said, WaitOutcome,
+};
 use crate::exit::ExitCode;
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::log_text::{failed_containers, tagged};
@@ -408,9 +410,9 @@ impl Renderer for KappRenderer {
                 self.ui.note(&format!("Warning: {position}: {message}\n"));
             }
             Event::NoApp { elsewhere } => {
-                let found = errors::found_elsewhere(&self.app, elsewhere);
-                let text = format!("App '{}' (namespace: {}) does not exist{found}", self.app, self.namespace);
-                self.ui.line(&text);
+                let (app, namespace) = (self.app.clone(), self.namespace.clone());
+                let missing = MissingApp { app, namespace, elsewhere: elsewhere.clone() };
+                self.ui.line(&errors::no_app(&missing, ""));
             }
             Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, .. } => {
                 let (app, namespace) = (&self.app, &self.namespace);

@@ -54,20 +54,27 @@ impl Column {
     }
 }
 
-/// The first of these names that none of the columns has.
-pub fn unknown<'n>(columns: &[Column], names: &'n [String]) -> Option<&'n String> {
-    names.iter().find(|name| !columns.iter().any(|column| column.is(name)))
+/// A column that is to be shown, and that the table does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Failed to find header: {0}")]
+pub struct UnknownColumn(String);
+
+/// Whether the columns have all these names.
+///
+/// # Errors
+/// The first name that none of them has.
+pub fn check(columns: &[Column], names: &[String]) -> Result<(), UnknownColumn> {
+    let unknown = names.iter().find(|name| !columns.iter().any(|column| column.is(name)));
+    unknown.map_or(Ok(()), |name| Err(UnknownColumn(name.clone())))
 }
 
 impl Table {
     /// The table with these columns only, by title or key; all but the hidden ones if none is named.
     ///
     /// # Errors
-    /// The name of a column that it does not have.
-    pub fn only(&self, names: &[String]) -> Result<Self, String> {
-        if let Some(name) = unknown(&self.columns, names) {
-            return Err(name.clone());
-        }
+    /// A column that it does not have.
+    pub fn only(&self, names: &[String]) -> Result<Self, UnknownColumn> {
+        check(&self.columns, names)?;
         let is_kept = |column: &Column| match names {
             [] => !column.is_hidden,
             names => names.iter().any(|name| column.is(name)),

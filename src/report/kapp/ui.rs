@@ -7,7 +7,7 @@ use serde::Serialize as _;
 use serde_json::{Value, json};
 
 use super::style::Style;
-use super::table::Table;
+use super::table::{Table, UnknownColumn};
 use crate::report::escape::{terminal_safe_json, terminal_safe_lines};
 use crate::report::output::Output;
 
@@ -30,8 +30,6 @@ pub struct Ui {
     tables: Vec<Value>,
     blocks: Vec<String>,
     lines: Vec<String>,
-    /// A column that no table has.
-    unknown_column: Option<String>,
 }
 
 impl Ui {
@@ -39,7 +37,7 @@ impl Ui {
     #[must_use]
     pub fn new(style: Style, output: Output) -> Self {
         let (tables, blocks, lines) = (Vec::new(), Vec::new(), Vec::new());
-        Self { style, output, last: Last::Nothing, tables, blocks, lines, unknown_column: None }
+        Self { style, output, last: Last::Nothing, tables, blocks, lines }
     }
 
     /// The user's choices.
@@ -76,22 +74,20 @@ impl Ui {
     }
 
     /// A table.
-    pub fn table(&mut self, table: &Table) {
-        let table = match table.only(&self.style.columns) {
-            Ok(table) => table,
-            Err(column) => {
-                self.unknown_column.get_or_insert(column);
-                return;
-            }
-        };
+    ///
+    /// # Errors
+    /// It has no such column.
+    pub fn table(&mut self, table: &Table) -> Result<(), UnknownColumn> {
+        let table = table.only(&self.style.columns)?;
         if self.style.json {
             self.tables.push(table.to_json());
-            return;
+            return Ok(());
         }
         self.pad(Last::Apart);
         // Its cells are made safe one by one: tabs and line breaks between them are its own.
         let text = if self.style.tty { table.for_people() } else { table.for_scripts() };
         self.output.data(&text);
+        Ok(())
     }
 
     /// The error that ended the command, to standard error; in JSON it is the last line.
@@ -108,12 +104,6 @@ impl Ui {
     /// What kapp does not tell, to standard error.
     pub fn note(&mut self, text: &str) {
         self.output.progress(text);
-    }
-
-    /// The first column that was asked for and that a table did not have.
-    #[must_use]
-    pub fn unknown_column(&self) -> Option<&str> {
-        self.unknown_column.as_deref()
     }
 
     /// Ends the output.
