@@ -222,15 +222,15 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the record and everything that belongs to it, because the app no longer exists.
+    /// Deletes the record and everything that belongs to it, because the app no longer exists: this history of it, too.
     ///
     /// # Errors
     /// The cluster's error.
-    pub async fn close_deleted(mut self) -> Result<(), AppError> {
+    pub async fn close_deleted(mut self, history: &[Arc<Value>]) -> Result<(), AppError> {
         // Must not delete what another run has started since.
         self.lease().confirmed().await.map_err(|LockLost| self.changed())?;
         self.stop_renewal();
-        history::trim(&*self.cluster, &self.app, &self.label_value, 0).await;
+        history::delete(&*self.cluster, &self.app.namespace, history).await;
         let mut record = self.shared.record.lock().await.clone();
         if !self.shards.is_empty() {
             record = self.delete_all_shards(record).await?;

@@ -1,6 +1,7 @@
 //! A cluster behind an API server. Requests are built here and sent through the client library's connector (TLS,
 //! credentials, proxies), so that status codes, warnings and bodies are available unmodified.
 
+mod client;
 mod connect;
 mod contact;
 mod credentials;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pushback_preflight::Operation;
 use pushback_preflight::judge::RunReport;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::details;
@@ -89,6 +90,15 @@ pub struct Writing<'a> {
     pub phase: Phase,
 }
 
+/// What a write has to do with the app's history.
+#[derive(Default)]
+struct HistoryEntries {
+    /// The name of the entry for this change.
+    started: Option<String>,
+    /// The entries that go with a deleted app.
+    deleted: Vec<Arc<Value>>,
+}
+
 impl Writing<'_> {
     /// Carries out a plan.
     ///
@@ -132,12 +142,12 @@ impl Writing<'_> {
         let summary = self.summary(plan);
         // The record already contains the run; no need to wait for its history.
         let engine = self.engine(plan, Some(Arc::clone(&session)));
-        let started = until_dismissed(self.run.stop.clone(), GRACE_PERIOD, self.start_history(plan, &summary));
-        let (history, outcome) = futures::join!(started, engine);
+        let history = until_dismissed(self.run.stop.clone(), GRACE_PERIOD, self.history(plan, &summary));
+        let (history, outcome) = futures::join!(history, engine);
         let history = history.unwrap_or_default();
         let succeeded = outcome.progress.iter().all(|progress| matches!(progress, Progress::Done | Progress::Going));
         let summary = ChangeSummary { successful: Some(succeeded), finished_at: self.now(), ..summary };
-        let finishing = self.finish(plan, session, union, &outcome, history.as_deref(), summary);
+        let finishing = self.finish(plan, session, union, &outcome, &history, summary);
         if outcome.stop == Stop::No {
             finishing.await;
         } else if tokio::time::timeout(GRACE_PERIOD, finishing).await.is_err() {
@@ -155,7 +165,7 @@ impl Writing<'_> {
         session: Arc<Session>,
         union: Inventory,
         outcome: &Outcome,
-        history: Option<&str>,
+        history: &HistoryEntries,
         summary: ChangeSummary,
     ) {
         // Without the lock the record belongs to another run, and waiting for an unavailable server is pointless.
@@ -165,7 +175,7 @@ impl Writing<'_> {
         let cluster = &*self.setup.cluster;
         let app = &plan.observed.app;
         let note = async {
-            if let Some(name) = history
+            if let Some(name) = &history.started
                 && let Err(error) = history::finish(cluster, app, name, &summary).await
             {
                 self.run.warn("history", error.to_string());
@@ -175,7 +185,7 @@ impl Writing<'_> {
         let trim = async {
             // The new entry is never among those removed.
             let is_recorded = plan.observed.record.is_some() && app.defining_label().is_none();
-            if (history.is_some() || keep == 0) && is_recorded {
+            if (history.started.is_some() || keep == 0) && is_recorded {
                 let deleted = history::trim(cluster, app, &plan.label_value, keep).await;
                 self.run.events.send(Event::HistoryTrimmed { deleted });
             }
@@ -216,7 +226,7 @@ impl Writing<'_> {
 
     async fn start_history(&self, plan: &Plan, summary: &ChangeSummary) -> Option<String> {
         let is_recorded = self.write.history > 0 && plan.observed.app.defining_label().is_none();
-        if !self.is_change(plan) || !is_recorded || self.phase == Phase::Deleting {
+        if !self.is_change(plan) || !is_recorded {
             return None;
         }
         let cluster = &*self.setup.cluster;
@@ -230,6 +240,20 @@ impl Writing<'_> {
         }
     }
 
+    /// Starts the history entry of a change, or finds the entries that go with a deleted app.
+    async fn history(&self, plan: &Plan, summary: &ChangeSummary) -> HistoryEntries {
+        if self.phase != Phase::Deleting {
+            return HistoryEntries { started: self.start_history(plan, summary).await, deleted: Vec::new() };
+        }
+        let app = &plan.observed.app;
+        let entries = match app.defining_label() {
+            Some(_) => Ok(Vec::new()),
+            None => history::entries(&*self.setup.cluster, app, &plan.label_value).await,
+        };
+        // Best effort, as their deletion is.
+        HistoryEntries { started: None, deleted: entries.unwrap_or_default() }
+    }
+
     /// Writes the final record. If that fails, the union of inventories remains, and the next run corrects it.
     async fn close(
         &self,
@@ -237,7 +261,7 @@ impl Writing<'_> {
         session: Arc<Session>,
         union: Inventory,
         outcome: &Outcome,
-        history: Option<&str>,
+        history: &HistoryEntries,
         summary: &ChangeSummary,
     ) {
         let Some(session) = Arc::into_inner(session) else {
@@ -246,7 +270,7 @@ impl Writing<'_> {
         };
         let complete = outcome.progress.iter().all(|progress| *progress == Progress::Done);
         let closed = if self.phase == Phase::Deleting && complete {
-            session.close_deleted().await
+            session.close_deleted(&history.deleted).await
         } else {
             let finished = written(plan, outcome);
             let inventory = final_inventory(plan, union, outcome);
@@ -259,7 +283,7 @@ impl Writing<'_> {
             let change = summary.to_json();
             // Without history the change has no name; its result is recorded all the same.
             let unnamed = plan.has_changes() && self.write.history == 0;
-            let last_change = history.or(unnamed.then_some("")).map(|name| (name, &change));
+            let last_change = history.started.as_deref().or(unnamed.then_some("")).map(|name| (name, &change));
             session.close(phase, &inventory, &plan.kinds(!finished || self.phase == Phase::Deleting), last_change).await
         };
         if let Err(error) = closed {

@@ -13,6 +13,7 @@ mod command_line;
 mod command_reference;
 mod completion;
 mod config;
+mod connections;
 mod conversion;
 mod crd_pairs;
 mod create_strategy;
@@ -115,6 +116,7 @@ fn all_tests() -> Vec<TestCase> {
         command_reference::tests(),
         completion::tests(),
         config::tests(),
+        connections::tests(),
         conversion::tests(),
         create_strategy::tests(),
         crd_pairs::tests(),

@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::sync::Mutex;
 
 use super::connect::Announce;
-use super::{error, exec};
+use super::{client, exec};
 use crate::cluster::ClusterError;
 
 /// Credentials that expire within this many seconds are not used for a new request.
@@ -55,7 +55,7 @@ impl Authenticator {
         announce: &Announce<'_>,
     ) -> Result<Self, ClusterError> {
         match exec {
-            None => Ok(Self::plain(Client::try_from(config).map_err(|error| error::client_error(&error))?)),
+            None => Ok(Self::plain(client::build(&config)?)),
             Some(exec) => {
                 announce(&exec.announcement());
                 let plugin = Plugin { exec, config, now };
@@ -104,7 +104,7 @@ impl Plugin {
             config.auth_info.client_certificate_data = Some(certificate);
             config.auth_info.client_key_data = Some(key.into());
         }
-        let client = Client::try_from(config).map_err(|error| error::client_error(&error))?;
+        let client = client::build(&config)?;
         Ok(State { client, authorization: credential.authorization, expires: credential.expires, generation })
     }
 }

@@ -231,8 +231,8 @@ fn names_object(text: &str) -> bool {
 pub(super) struct ConnectionFailure {
     /// The error to report.
     pub(super) error: ClusterError,
-    /// Whether the connection was never established: the server has seen nothing of the request.
-    pub(super) before_sending: bool,
+    /// Whether the server has seen nothing of the request, or says so.
+    pub(super) not_processed: bool,
     /// Whether no retry can help: an untrusted certificate, a missing token file.
     pub(super) permanent: bool,
 }
@@ -241,12 +241,14 @@ pub(super) struct ConnectionFailure {
 pub(super) fn broken(error: &kube::Error, server: &str) -> ConnectionFailure {
     let sources = Sources(Some(error));
     if let Some(auth) = sources.clone().find_map(|source| source.downcast_ref::<kube::client::AuthError>()) {
-        return ConnectionFailure { error: auth_error(auth), before_sending: true, permanent: true };
+        return ConnectionFailure { error: auth_error(auth), not_processed: true, permanent: true };
     }
     let mut before_sending = false;
+    let mut not_taken = false;
     let mut certificate = false;
     let mut last = String::new();
     for source in sources {
+        not_taken |= source.downcast_ref::<h2::Error>().is_some_and(was_not_taken);
         if source
             .downcast_ref::<hyper_util::client::legacy::Error>()
             .is_some_and(hyper_util::client::legacy::Error::is_connect)
@@ -272,13 +274,26 @@ pub(super) fn broken(error: &kube::Error, server: &str) -> ConnectionFailure {
         )
     } else if certificate {
         format!("the certificate of {server} is not trusted ({last}); check certificate-authority in the kubeconfig")
+    } else if not_taken {
+        format!("{server} is closing the connection and did not take the request")
     } else if before_sending {
         format!("no connection to {server}: {last}")
     } else {
         format!("the connection to {server} broke: {last}")
     };
     let kind = if too_large { ErrorKind::Protocol } else { ErrorKind::Unreachable };
-    ConnectionFailure { error: ClusterError::new(kind, message), before_sending, permanent: certificate || too_large }
+    ConnectionFailure {
+        error: ClusterError::new(kind, message),
+        not_processed: before_sending || not_taken,
+        permanent: certificate || too_large,
+    }
+}
+
+/// Whether the server says that it has not begun to process the request, as one that shuts down does: RFC 9113, 8.7.
+fn was_not_taken(error: &h2::Error) -> bool {
+    let reason = error.reason();
+    reason == Some(h2::Reason::REFUSED_STREAM)
+        || (error.is_go_away() && error.is_remote() && reason == Some(h2::Reason::NO_ERROR))
 }
 
 /// A note on clock skew: tokens and certificates have a validity, and a wrong clock makes them appear invalid.

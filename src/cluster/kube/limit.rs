@@ -26,7 +26,7 @@ pub struct Concurrency {
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self { start: 64, min: 1, max: 256 }
+        Self { start: 100, min: 1, max: 256 }
     }
 }
 

@@ -376,7 +376,7 @@ impl Transport {
         broken.error.rewrite(|text| secrets.mask(text));
         let processed = if broken.permanent {
             Processed::Judged
-        } else if broken.before_sending {
+        } else if broken.not_processed {
             Processed::No
         } else {
             Processed::Maybe

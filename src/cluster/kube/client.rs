@@ -1,0 +1,332 @@
+//! Builds the HTTP client from a kubeconfig's settings: kube's layers for the address and the credentials over a connector
+//! that also speaks HTTP/2, as kubectl does. kube's own speaks HTTP/1.1, where every request under way needs a connection.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use base64::Engine as _;
+use futures::future::BoxFuture;
+use http::{HeaderValue, Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connect, Connection, HttpConnector};
+use hyper_util::client::legacy::{Builder, Client as HyperClient, Error as HyperError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::{Body, ClientBuilder, ConfigExt as _};
+use kube::{Client, Config};
+use tower::{BoxError, Service, ServiceBuilder};
+use tower_http::decompression::DecompressionLayer;
+
+use super::error;
+use crate::cluster::{ClusterError, ErrorKind};
+
+/// A connection on which nothing arrives for so long is checked, and given up if the check is not answered in time. The
+/// values of client-go.
+const PING_AFTER: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of one answer that may be under way unread. Those of the whole connection are not limited: an answer that is not
+/// read, such as a log behind a pager, must not hold up the others.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 1 << 30;
+
+/// Bytes of an answer's headers; a Kubernetes server sends up to 4 KiB of warnings.
+const MAX_HEADERS: u32 = 256 << 10;
+
+/// Requests under way on one HTTP/2 connection: an API server allows 100 (`--http2-max-streams-per-connection`), and
+/// further ones would wait in the client.
+const REQUESTS_PER_CONNECTION: usize = 100;
+
+/// HTTP/2 connections, each opened when those before it are full: enough for the greatest number of concurrent requests.
+const CONNECTIONS: usize = 3;
+
+/// Builds the client. No request is sent.
+pub(super) fn build(config: &Config) -> Result<Client, ClusterError> {
+    let mut connector = HttpConnector::new();
+    // The TLS connector around it handles `https`.
+    connector.enforce_http(false);
+    let Some(proxy) = &config.proxy_url else { return build_over(connector, config) };
+    match proxy.scheme_str() {
+        Some("socks5") => build_over(SocksV5::new(proxy.clone(), connector), config),
+        Some("http") => build_over(with_password(proxy, Tunnel::new(proxy.clone(), connector)), config),
+        Some("https") => {
+            let connector =
+                config.rustls_https_connector_with_connector(connector).map_err(|e| error::client_error(&e))?;
+            build_over(with_password(proxy, Tunnel::new(proxy.clone(), connector)), config)
+        }
+        // The proxy's address can contain a password, so only its scheme is reported.
+        scheme => Err(ClusterError::new(
+            ErrorKind::Configuration,
+            format!("the proxy's scheme \"{}\" is not known; known: http, https, socks5", scheme.unwrap_or("")),
+        )),
+    }
+}
+
+/// Adds the user and password of the proxy's address, which are percent-encoded there.
+fn with_password<C>(proxy: &Uri, tunnel: Tunnel<C>) -> Tunnel<C> {
+    let user_info = proxy.authority().and_then(|authority| authority.as_str().rsplit_once('@'));
+    let Some((user_info, _)) = user_info else { return tunnel };
+    let decoded: Vec<u8> = percent_encoding::percent_decode_str(user_info).collect();
+    let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(decoded));
+    match HeaderValue::from_str(&value) {
+        Ok(value) => tunnel.with_auth(value),
+        Err(_) => tunnel,
+    }
+}
+
+/// Builds the client over a connector that leads to the server's port.
+fn build_over<C>(connector: C, config: &Config) -> Result<Client, ClusterError>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: hyper::rt::Read + hyper::rt::Write + Connection + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: StdError + Send + Sync + 'static,
+{
+    let unusable = |error: kube::Error| error::client_error(&error);
+    let tls = config.rustls_client_config().map_err(unusable)?;
+    let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|_| {
+            ClusterError::new(
+                ErrorKind::Configuration,
+                format!("tls-server-name \"{name}\" of the kubeconfig is neither a host name nor an IP address"),
+            )
+        })?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let mut connector = TimeoutConnector::new(https.enable_all_versions().wrap_connector(connector));
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .layer(DecompressionLayer::new().gzip(!config.disable_compression))
+        .option_layer(config.auth_layer().map_err(unusable)?)
+        .layer(config.extra_headers_layer().map_err(unusable)?)
+        .map_err(BoxError::from)
+        .service(Connections::over(&connector));
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
+}
+
+/// Spreads requests over several connections to a server that speaks HTTP/2. Another one gets a connection for each
+/// request under way.
+#[derive(Clone)]
+struct Connections<C>(Arc<Pools<C>>);
+
+struct Pools<C> {
+    /// Lets the server choose the version.
+    first: Pool<C>,
+    /// Once it has chosen HTTP/2: these wait for one connection, where the first opens one for each waiting request.
+    further: Vec<Pool<C>>,
+    speaks_http2: AtomicBool,
+}
+
+struct Pool<C> {
+    client: HyperClient<C, Body>,
+    /// Requests without an answer so far.
+    under_way: AtomicUsize,
+}
+
+impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
+    fn over(connector: &C) -> Self {
+        let pool = |http2_only| Pool {
+            client: Builder::new(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .http2_only(http2_only)
+                .http2_keep_alive_interval(PING_AFTER)
+                .http2_keep_alive_timeout(PING_TIMEOUT)
+                .http2_initial_stream_window_size(STREAM_WINDOW)
+                .http2_initial_connection_window_size(CONNECTION_WINDOW)
+                .http2_max_header_list_size(MAX_HEADERS)
+                .build(connector.clone()),
+            under_way: AtomicUsize::new(0),
+        };
+        let further = (1..CONNECTIONS).map(|_| pool(true)).collect();
+        Self(Arc::new(Pools { first: pool(false), further, speaks_http2: AtomicBool::new(false) }))
+    }
+}
+
+impl<C> Pools<C> {
+    /// The first pool with room, or else the last one.
+    fn choose(&self) -> &Pool<C> {
+        let further = if self.speaks_http2.load(Ordering::Relaxed) { self.further.as_slice() } else { &[] };
+        let mut pools = std::iter::once(&self.first).chain(further);
+        let has_room = |pool: &&Pool<C>| pool.under_way.load(Ordering::Relaxed) < REQUESTS_PER_CONNECTION;
+        pools.clone().find(has_room).or_else(|| pools.next_back()).unwrap_or(&self.first)
+    }
+}
+
+/// Counts a request until it is dropped.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<C: Connect + Clone + Send + Sync + 'static> Service<Request<Body>> for Connections<C> {
+    type Response = Response<Incoming>;
+    type Error = HyperError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let pools = Arc::clone(&self.0);
+        Box::pin(async move {
+            let pool = pools.choose();
+            let _under_way = UnderWay::new(&pool.under_way);
+            let answer = pool.client.request(request).await?;
+            if answer.version() == Version::HTTP_2 {
+                pools.speaks_http2.store(true, Ordering::Relaxed);
+            }
+            Ok(answer)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures::future::join_all;
+    use rustls::pki_types::PrivateKeyDer;
+    use tokio::net::TcpListener;
+    use tokio::sync::watch;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// What a server does with a request.
+    #[derive(Clone, Copy)]
+    enum Reaction {
+        /// Answers when it is released.
+        Hold,
+        Refuse,
+        /// Answers, and shuts the connection down.
+        AnswerAndClose,
+    }
+
+    /// A TLS server for HTTP/2 that allows 100 requests on a connection.
+    struct Server {
+        config: Config,
+        connections: Arc<AtomicUsize>,
+        requests: watch::Receiver<usize>,
+        release: watch::Sender<bool>,
+    }
+
+    async fn server(reaction: Reaction) -> Server {
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+        let mut tls = rustls::ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .unwrap();
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = Config::new(format!("https://{}", listener.local_addr().unwrap()).parse().unwrap());
+        config.accept_invalid_certs = true;
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (count, requests) = watch::channel(0);
+        let (release, released) = watch::channel(false);
+        let server = Server { config, connections: Arc::clone(&connections), requests, release };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (acceptor, count, released) = (acceptor.clone(), count.clone(), released.clone());
+                tokio::spawn(async move {
+                    let stream = acceptor.accept(stream).await.unwrap();
+                    let mut server = h2::server::Builder::new();
+                    let mut connection =
+                        server.max_concurrent_streams(100).handshake::<_, Bytes>(stream).await.unwrap();
+                    while let Some(Ok((_, mut response))) = connection.accept().await {
+                        count.send_modify(|count| *count += 1);
+                        if let Reaction::Refuse = reaction {
+                            response.send_reset(h2::Reason::REFUSED_STREAM);
+                            continue;
+                        }
+                        let mut released = released.clone();
+                        tokio::spawn(async move {
+                            if let Reaction::Hold = reaction {
+                                released.wait_for(|released| *released).await.unwrap();
+                            }
+                            response.send_response(Response::new(()), true).unwrap();
+                        });
+                        if let Reaction::AnswerAndClose = reaction {
+                            connection.graceful_shutdown();
+                        }
+                    }
+                });
+            }
+        });
+        server
+    }
+
+    async fn get(client: &Client) -> Result<Version, kube::Error> {
+        let request = Request::get("/version").body(Body::empty()).unwrap();
+        client.send(request).await.map(|answer| answer.version())
+    }
+
+    #[tokio::test]
+    async fn as_many_requests_share_a_connection_as_a_server_allows() {
+        let mut server = server(Reaction::Hold).await;
+        let client = build(&server.config).unwrap();
+        let released = async {
+            // The first one finds out what the server speaks.
+            server.requests.wait_for(|count| *count == 1).await.unwrap();
+            server.release.send_replace(true);
+        };
+        assert_eq!(futures::join!(get(&client), released).0.unwrap(), Version::HTTP_2);
+        server.release.send_replace(false);
+        let all_at_once = async {
+            server.requests.wait_for(|count| *count == 1 + 3 * REQUESTS_PER_CONNECTION).await.unwrap();
+            server.release.send_replace(true);
+        };
+        let requests = join_all((0..3 * REQUESTS_PER_CONNECTION).map(|_| get(&client)));
+        let (answers, ()) = futures::join!(requests, all_at_once);
+        assert!(answers.iter().all(|answer| matches!(answer, Ok(Version::HTTP_2))), "{answers:?}");
+        assert_eq!(server.connections.load(Ordering::SeqCst), CONNECTIONS);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_the_server_shuts_down_is_replaced() {
+        let server = server(Reaction::AnswerAndClose).await;
+        let client = build(&server.config).unwrap();
+        let mut answered = 0;
+        for _ in 0..20 {
+            match get(&client).await {
+                Ok(_) => answered += 1,
+                Err(error) => assert!(error::broken(&error, "test").not_processed, "{error:?}"),
+            }
+        }
+        assert!(answered > 10, "{answered}");
+        assert!(server.connections.load(Ordering::SeqCst) > 1);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_the_server_did_not_take_was_not_processed() {
+        let server = server(Reaction::Refuse).await;
+        let error = get(&build(&server.config).unwrap()).await.unwrap_err();
+        let failure = error::broken(&error, "https://test:6443");
+        assert!(failure.not_processed && !failure.permanent);
+        assert_eq!(failure.error.message, "https://test:6443 is closing the connection and did not take the request");
+    }
+}
