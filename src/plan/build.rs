@@ -348,6 +348,9 @@ fn forget<'a>(
     desired: impl Iterator<Item = &'a Desired>,
     is_server: bool,
 ) -> bool {
+    if live.gone.is_empty() {
+        return false;
+    }
     let wanted: BTreeSet<ObjectKey> = desired.map(|wanted| wanted.object.key()).collect();
     let finished =
         observed.record.as_ref().and_then(|record| record.own.as_ref()).is_some_and(|own| own.phase == Phase::Done);

@@ -1,7 +1,8 @@
 //! From manifests to desired objects: resolves the kind and namespace of each object,
 //! and ensures one value per identity.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pushback_preflight::api_lifecycle::{self, NEWEST, State};
@@ -77,26 +78,30 @@ pub fn prepare(
     let from_set = kinds_of_set(&manifests);
     let mut errors = Vec::new();
     let mut desired: Vec<Desired> = Vec::with_capacity(manifests.len());
-    let mut seen: BTreeMap<ObjectKey, usize> = BTreeMap::new();
+    let mut seen: HashMap<ObjectKey, usize> = HashMap::with_capacity(manifests.len());
     for manifest in manifests {
         match one(manifest, kinds, &from_set, placement, warnings) {
             Err(mut found) => errors.append(&mut found),
-            Ok(wanted) => match seen.get(&wanted.object.key()) {
-                None => {
-                    seen.insert(wanted.object.key(), desired.len());
+            Ok(wanted) => match seen.entry(wanted.object.key()) {
+                Entry::Vacant(place) => {
+                    place.insert(desired.len());
                     desired.push(wanted);
                 }
-                // The default namespace can make two manifests one object.
-                Some(&first) if desired[first].value == wanted.value => {}
-                Some(&first) => errors.push(InputError {
-                    message: format!(
-                        "{} is given twice with different content; the other one is at {}",
-                        wanted.object,
-                        desired[first].positions.start()
-                    ),
-                    position: wanted.positions.start(),
-                    hints: vec!["keep one of them".to_owned()],
-                }),
+                Entry::Occupied(first) => {
+                    let first = &desired[*first.get()];
+                    // The default namespace can make two manifests one object.
+                    if first.value != wanted.value {
+                        errors.push(InputError {
+                            message: format!(
+                                "{} is given twice with different content; the other one is at {}",
+                                wanted.object,
+                                first.positions.start()
+                            ),
+                            position: wanted.positions.start(),
+                            hints: vec!["keep one of them".to_owned()],
+                        });
+                    }
+                }
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Applies kapp's groups and rules, from Config and annotations, to the changes: which change waits for which.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pushback_preflight::{ObjectExt as _, ObjectKey, Operation, PathSegment};
 use serde_json::Value;
@@ -78,16 +78,19 @@ fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
 
 /// Pairs of indexes: (autoscaler, the workload of the same set that it scales).
 fn scaled(objects: &[Planned]) -> Vec<(usize, usize)> {
-    let mut indexes: BTreeMap<ObjectKey, usize> = BTreeMap::new();
-    let mut pairs = Vec::new();
-    for (index, planned) in objects.iter().enumerate().filter(|(_, planned)| is_upserted(planned)) {
-        indexes.insert(planned.change.object.key(), index);
+    let upserted = || objects.iter().enumerate().filter(|(_, planned)| is_upserted(planned));
+    let targets: Vec<(usize, ObjectKey)> = upserted()
+        .flat_map(|(index, planned)| {
+            let targets = takeover::targets(planned.change.desired.as_deref().into_iter());
+            targets.into_iter().map(move |target| (index, target))
+        })
+        .collect();
+    if targets.is_empty() {
+        return Vec::new();
     }
-    for (index, planned) in objects.iter().enumerate().filter(|(_, planned)| is_upserted(planned)) {
-        let targets = takeover::targets(planned.change.desired.as_deref().into_iter());
-        pairs.extend(targets.iter().filter_map(|target| indexes.get(target)).map(|&target| (index, target)));
-    }
-    pairs
+    let indexes: HashMap<ObjectKey, usize> =
+        upserted().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+    targets.into_iter().filter_map(|(index, target)| Some((index, *indexes.get(&target)?))).collect()
 }
 
 fn is_upserted(planned: &Planned) -> bool {

@@ -42,6 +42,7 @@ impl Selection {
 #[derive(Debug)]
 pub(super) struct Part<'s> {
     selection: &'s Selection,
+    /// Empty where all are.
     selected: BTreeSet<ObjectKey>,
     /// Objects of the input that are not selected.
     pub(super) rest: Vec<Desired>,
@@ -51,6 +52,10 @@ pub(super) struct Part<'s> {
 impl<'s> Part<'s> {
     /// Divides the input. An object is judged by its manifest; its age is that of its live object.
     pub(super) fn divide(selection: &'s Selection, live: &Live, desired: Vec<Desired>) -> (Self, Vec<Desired>) {
+        if selection.objects.is_empty() {
+            let (selected, rest_keys) = (BTreeSet::new(), BTreeSet::new());
+            return (Self { selection, selected, rest: Vec::new(), rest_keys }, desired);
+        }
         let is_selected = |wanted: &Desired| {
             let created = live.objects.get(&wanted.object.key()).map(|live| live.text("/metadata/creationTimestamp"));
             selection.objects.matches_created(&wanted.value, created.unwrap_or_default())
