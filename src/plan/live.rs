@@ -1,7 +1,7 @@
 //! The app's live objects: lists by label, limited to the app's kinds and namespaces.
 //! A list that fails never proves an object absent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ pub async fn read(
         .inventory
         .iter()
         .map(|(key, _)| key)
-        .filter(|key| listed.contains(&(key.group.clone(), key.kind.clone())) && !live.objects.contains_key(*key));
+        .filter(|key| !live.objects.contains_key(*key) && listed.contains(&(key.group.clone(), key.kind.clone())));
     live.gone = gone.cloned().collect();
     Ok(live)
 }
@@ -209,13 +209,18 @@ fn add(live: &mut Live, items: Vec<Arc<Value>>, observed: &Observed) {
 /// Leaves one of the identities of an object that is served in several groups: that of the input, or else the one by which it
 /// was created.
 fn collapse(objects: &mut BTreeMap<ObjectKey, Arc<Value>>, desired: &[Desired]) {
+    let mut uids = HashSet::with_capacity(objects.len());
+    if objects.values().map(|object| object.uid()).filter(|uid| !uid.is_empty()).all(|uid| uids.insert(uid)) {
+        return;
+    }
     let mut by_uid: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
     for (key, object) in objects.iter().filter(|(_, object)| !object.uid().is_empty()) {
         by_uid.entry(object.uid()).or_default().push(key);
     }
-    let mut doubles: Vec<ObjectKey> = Vec::new();
+    let wanted: HashSet<ObjectKey> = desired.iter().map(|wanted| wanted.object.key()).collect();
+    let mut doubles: HashSet<ObjectKey> = HashSet::new();
     for keys in by_uid.into_values().filter(|keys| keys.len() > 1) {
-        let is_wanted = |key: &&&ObjectKey| desired.iter().any(|wanted| wanted.object.key() == ***key);
+        let is_wanted = |key: &&&ObjectKey| wanted.contains(**key);
         let is_original = |key: &&&ObjectKey| objects.get(**key).is_some_and(|object| has_own_identity(object));
         let kept = keys.iter().find(is_wanted).or_else(|| keys.iter().find(is_original)).copied().unwrap_or(keys[0]);
         doubles.extend(keys.into_iter().filter(|key| *key != kept).cloned());

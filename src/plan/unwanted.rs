@@ -1,6 +1,6 @@
 //! Live objects of the app that the input does not ask to write: what is deleted, and what stays in the app.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
@@ -34,9 +34,9 @@ pub(super) fn unwanted(
     kinds: &Kinds,
     is_server: bool,
 ) -> Unwanted {
-    let wanted: BTreeSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
+    let wanted: HashSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
     // One object served under two groups counts once.
-    let wanted_uids: BTreeSet<&str> = pairs
+    let wanted_uids: HashSet<&str> = pairs
         .iter()
         .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
         .filter(|uid| !uid.is_empty())
