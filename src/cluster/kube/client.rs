@@ -2,15 +2,16 @@
 //! that also speaks HTTP/2, as kubectl does. kube's own speaks HTTP/1.1, where every request under way needs a connection.
 
 use std::error::Error as StdError;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use base64::Engine as _;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, Uri, Version};
-use hyper::body::Incoming;
+use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
@@ -39,11 +40,8 @@ const CONNECTION_WINDOW: u32 = 1 << 30;
 const MAX_HEADERS: u32 = 256 << 10;
 
 /// Requests under way on one HTTP/2 connection: an API server allows 100 (`--http2-max-streams-per-connection`), and
-/// further ones would wait in the client.
-const REQUESTS_PER_CONNECTION: usize = 100;
-
-/// HTTP/2 connections, each opened when those before it are full: enough for the greatest number of concurrent requests.
-const CONNECTIONS: usize = 3;
+/// further ones would wait in the client, behind watches and logs perhaps, which do not end.
+pub(super) const REQUESTS_PER_CONNECTION: usize = 100;
 
 /// Builds the client. No request is sent.
 pub(super) fn build(config: &Config) -> Result<Client, ClusterError> {
@@ -110,77 +108,112 @@ where
         .option_layer(config.auth_layer().map_err(unusable)?)
         .layer(config.extra_headers_layer().map_err(unusable)?)
         .map_err(BoxError::from)
-        .service(Connections::over(&connector));
+        .service(Connections::over(connector));
     Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
 
-/// Spreads requests over several connections to a server that speaks HTTP/2. Another one gets a connection for each
-/// request under way.
+/// Spreads requests over as many connections as are needed to a server that speaks HTTP/2. Another one gets a connection for
+/// each request under way.
 #[derive(Clone)]
-struct Connections<C>(Arc<Pools<C>>);
+struct Connections<C>(Arc<Shared<C>>);
 
-struct Pools<C> {
-    /// Lets the server choose the version.
-    first: Pool<C>,
-    /// Once it has chosen HTTP/2: these wait for one connection, where the first opens one for each waiting request.
-    further: Vec<Pool<C>>,
+struct Shared<C> {
+    connector: C,
+    /// Never empty.
+    pools: Mutex<Vec<Pool<C>>>,
     speaks_http2: AtomicBool,
 }
 
+/// A client that keeps one HTTP/2 connection to the server.
+#[derive(Clone)]
 struct Pool<C> {
     client: HyperClient<C, Body>,
-    /// Requests without an answer so far.
-    under_way: AtomicUsize,
+    /// Requests whose answers have not been read to their ends.
+    under_way: Arc<AtomicUsize>,
 }
 
-impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
-    fn over(connector: &C) -> Self {
-        let pool = |http2_only| Pool {
-            client: Builder::new(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .pool_timer(TokioTimer::new())
-                .http2_only(http2_only)
-                .http2_keep_alive_interval(PING_AFTER)
-                .http2_keep_alive_timeout(PING_TIMEOUT)
-                .http2_initial_stream_window_size(STREAM_WINDOW)
-                .http2_initial_connection_window_size(CONNECTION_WINDOW)
-                .http2_max_header_list_size(MAX_HEADERS)
-                .build(connector.clone()),
-            under_way: AtomicUsize::new(0),
-        };
-        let further = (1..CONNECTIONS).map(|_| pool(true)).collect();
-        Self(Arc::new(Pools { first: pool(false), further, speaks_http2: AtomicBool::new(false) }))
+impl<C: Connect + Clone + Send + Sync + 'static> Pool<C> {
+    fn new(connector: C, http2_only: bool) -> Self {
+        let client = Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .http2_only(http2_only)
+            .http2_keep_alive_interval(PING_AFTER)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
+            .http2_initial_stream_window_size(STREAM_WINDOW)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW)
+            .http2_max_header_list_size(MAX_HEADERS)
+            .build(connector);
+        Self { client, under_way: Arc::default() }
     }
 }
 
-impl<C> Pools<C> {
-    /// The first pool with room, or else the last one.
-    fn choose(&self) -> &Pool<C> {
-        let further = if self.speaks_http2.load(Ordering::Relaxed) { self.further.as_slice() } else { &[] };
-        let mut pools = std::iter::once(&self.first).chain(further);
-        let has_room = |pool: &&Pool<C>| pool.under_way.load(Ordering::Relaxed) < REQUESTS_PER_CONNECTION;
-        pools.clone().find(has_room).or_else(|| pools.next_back()).unwrap_or(&self.first)
+impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
+    /// The server chooses the version on the first connection.
+    fn over(connector: C) -> Self {
+        let pools = Mutex::new(vec![Pool::new(connector.clone(), false)]);
+        Self(Arc::new(Shared { connector, pools, speaks_http2: AtomicBool::new(false) }))
+    }
+
+    /// A client for one more request: of the first connection with room, or else of a new one.
+    fn reserve(&self) -> (HyperClient<C, Body>, UnderWay) {
+        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |pool: &Pool<C>| pool.under_way.load(Ordering::Relaxed) >= REQUESTS_PER_CONNECTION;
+        let has_several = self.0.speaks_http2.load(Ordering::Relaxed);
+        let free = if has_several { pools.iter().position(|pool| !full(pool)) } else { Some(0) };
+        let index = free.unwrap_or_else(|| {
+            // It waits for its connection, where the first opens one for each waiting request.
+            pools.push(Pool::new(self.0.connector.clone(), true));
+            pools.len() - 1
+        });
+        (pools[index].client.clone(), UnderWay::new(&pools[index].under_way))
     }
 }
 
 /// Counts a request until it is dropped.
-struct UnderWay<'a>(&'a AtomicUsize);
+struct UnderWay(Arc<AtomicUsize>);
 
-impl<'a> UnderWay<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
+impl UnderWay {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
+        Self(Arc::clone(count))
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
+/// The body of an answer, whose request is under way until it is dropped.
+struct Counted {
+    body: Incoming,
+    _under_way: UnderWay,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 impl<C: Connect + Clone + Send + Sync + 'static> Service<Request<Body>> for Connections<C> {
-    type Response = Response<Incoming>;
+    type Response = Response<Counted>;
     type Error = HyperError;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
@@ -189,22 +222,20 @@ impl<C: Connect + Clone + Send + Sync + 'static> Service<Request<Body>> for Conn
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let pools = Arc::clone(&self.0);
+        let shared = Arc::clone(&self.0);
+        let (client, under_way) = self.reserve();
         Box::pin(async move {
-            let pool = pools.choose();
-            let _under_way = UnderWay::new(&pool.under_way);
-            let answer = pool.client.request(request).await?;
+            let answer = client.request(request).await?;
             if answer.version() == Version::HTTP_2 {
-                pools.speaks_http2.store(true, Ordering::Relaxed);
+                shared.speaks_http2.store(true, Ordering::Relaxed);
             }
-            Ok(answer)
+            Ok(answer.map(|body| Counted { body, _under_way: under_way }))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use futures::future::join_all;
     use rustls::pki_types::PrivateKeyDer;
     use tokio::net::TcpListener;
@@ -221,6 +252,8 @@ mod tests {
         Refuse,
         /// Answers, and shuts the connection down.
         AnswerAndClose,
+        /// Begins an answer that has no end, as that of a watch.
+        Begin,
     }
 
     /// A TLS server for HTTP/2 that allows 100 requests on a connection.
@@ -268,7 +301,11 @@ mod tests {
                             if let Reaction::Hold = reaction {
                                 released.wait_for(|released| *released).await.unwrap();
                             }
-                            response.send_response(Response::new(()), true).unwrap();
+                            let has_end = !matches!(reaction, Reaction::Begin);
+                            let _stream = response.send_response(Response::new(()), has_end).unwrap();
+                            if !has_end {
+                                released.wait_for(|released| *released).await.unwrap();
+                            }
                         });
                         if let Reaction::AnswerAndClose = reaction {
                             connection.graceful_shutdown();
@@ -280,9 +317,12 @@ mod tests {
         server
     }
 
+    async fn send(client: &Client) -> Result<Response<Body>, kube::Error> {
+        client.send(Request::get("/version").body(Body::empty()).unwrap()).await
+    }
+
     async fn get(client: &Client) -> Result<Version, kube::Error> {
-        let request = Request::get("/version").body(Body::empty()).unwrap();
-        client.send(request).await.map(|answer| answer.version())
+        send(client).await.map(|answer| answer.version())
     }
 
     #[tokio::test]
@@ -303,7 +343,23 @@ mod tests {
         let requests = join_all((0..3 * REQUESTS_PER_CONNECTION).map(|_| get(&client)));
         let (answers, ()) = futures::join!(requests, all_at_once);
         assert!(answers.iter().all(|answer| matches!(answer, Ok(Version::HTTP_2))), "{answers:?}");
-        assert_eq!(server.connections.load(Ordering::SeqCst), CONNECTIONS);
+        assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test]
+    async fn answers_without_an_end_leave_room_for_other_requests() {
+        let server = server(Reaction::Begin).await;
+        let client = build(&server.config).unwrap();
+        let mut open = vec![send(&client).await.unwrap()];
+        let requests = join_all((0..2 * REQUESTS_PER_CONNECTION).map(|_| send(&client)));
+        for answer in tokio::time::timeout(Duration::from_secs(60), requests).await.expect("an answer to each") {
+            open.push(answer.unwrap());
+        }
+        assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+        // Those that are given up make room.
+        open.clear();
+        assert!(send(&client).await.is_ok());
+        assert_eq!(server.connections.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::client::REQUESTS_PER_CONNECTION;
+
 /// A window is overloaded if its mean time exceeds the best one by this factor, and by [`MIN_SLOWDOWN`].
 const SLOWDOWN_FACTOR: u32 = 3;
 
@@ -26,7 +28,8 @@ pub struct Concurrency {
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Self { start: 100, min: 1, max: 256 }
+        // More would begin with opening a second connection.
+        Self { start: REQUESTS_PER_CONNECTION, min: 1, max: 256 }
     }
 }
 
