@@ -48,6 +48,8 @@ pub(super) fn build(config: &Config) -> Result<Client, ClusterError> {
     let mut connector = HttpConnector::new();
     // The TLS connector around it handles `https`.
     connector.enforce_http(false);
+    // HTTP/2 sends a request in several small writes: the second one would wait until the server acknowledges the first.
+    connector.set_nodelay(true);
     let Some(proxy) = &config.proxy_url else { return build_over(connector, config) };
     match proxy.scheme_str() {
         Some("socks5") => build_over(SocksV5::new(proxy.clone(), connector), config),
