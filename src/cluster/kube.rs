@@ -1,5 +1,5 @@
-//! A cluster behind an API server. Requests are built here and sent through the client library's connector (TLS,
-//! credentials, proxies), so that status codes, warnings and bodies are available unmodified.
+//! A cluster behind an API server. Requests are built here and sent through the client library's layers (credentials,
+//! TLS settings), so that status codes, warnings and bodies are available unmodified.
 
 mod client;
 mod connect;

@@ -53,8 +53,8 @@ impl<'s> Part<'s> {
     /// Divides the input. An object is judged by its manifest; its age is that of its live object.
     pub(super) fn divide(selection: &'s Selection, live: &Live, desired: Vec<Desired>) -> (Self, Vec<Desired>) {
         if selection.objects.is_empty() {
-            let (selected, rest_keys) = (BTreeSet::new(), BTreeSet::new());
-            return (Self { selection, selected, rest: Vec::new(), rest_keys }, desired);
+            let part = Self { selection, selected: BTreeSet::new(), rest: Vec::new(), rest_keys: BTreeSet::new() };
+            return (part, desired);
         }
         let is_selected = |wanted: &Desired| {
             let created = live.objects.get(&wanted.object.key()).map(|live| live.text("/metadata/creationTimestamp"));

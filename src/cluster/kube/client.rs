@@ -59,11 +59,7 @@ pub(super) fn build(config: &Config) -> Result<Client, ClusterError> {
                 config.rustls_https_connector_with_connector(connector).map_err(|e| error::client_error(&e))?;
             build_over(with_password(proxy, Tunnel::new(proxy.clone(), connector)), config)
         }
-        // The proxy's address can contain a password, so only its scheme is reported.
-        scheme => Err(ClusterError::new(
-            ErrorKind::Configuration,
-            format!("the proxy's scheme \"{}\" is not known; known: http, https, socks5", scheme.unwrap_or("")),
-        )),
+        _ => Err(error::client_error(&kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy.clone()) })),
     }
 }
 

@@ -328,7 +328,7 @@ pub(super) fn client_error(error: &kube::Error) -> ClusterError {
     }
     let message = match error {
         // The error quotes the proxy's address, which can contain a password.
-        kube::Error::ProxyProtocolUnsupported { proxy_url } | kube::Error::ProxyProtocolDisabled { proxy_url, .. } => {
+        kube::Error::ProxyProtocolUnsupported { proxy_url } => {
             format!(
                 "the proxy's scheme \"{}\" is not known; known: http, https, socks5",
                 proxy_url.scheme_str().unwrap_or("")
