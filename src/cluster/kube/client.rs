@@ -3,7 +3,7 @@
 
 use std::error::Error as StdError;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -123,11 +123,10 @@ struct Shared<C> {
 }
 
 /// A client that keeps one HTTP/2 connection to the server.
-#[derive(Clone)]
 struct Pool<C> {
     client: HyperClient<C, Body>,
-    /// Requests whose answers have not been read to their ends.
-    under_way: Arc<AtomicUsize>,
+    /// Shared with each request whose answer has not been read to its end.
+    under_way: Arc<()>,
 }
 
 impl<C: Connect + Clone + Send + Sync + 'static> Pool<C> {
@@ -144,6 +143,10 @@ impl<C: Connect + Clone + Send + Sync + 'static> Pool<C> {
             .build(connector);
         Self { client, under_way: Arc::default() }
     }
+
+    fn has_room(&self) -> bool {
+        Arc::strong_count(&self.under_way) <= REQUESTS_PER_CONNECTION
+    }
 }
 
 impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
@@ -153,41 +156,25 @@ impl<C: Connect + Clone + Send + Sync + 'static> Connections<C> {
         Self(Arc::new(Shared { connector, pools, speaks_http2: AtomicBool::new(false) }))
     }
 
-    /// A client for one more request: of the first connection with room, or else of a new one.
-    fn reserve(&self) -> (HyperClient<C, Body>, UnderWay) {
+    /// A client for one more request, of the first connection with room or else of a new one, and what the request holds
+    /// while it is under way.
+    fn reserve(&self) -> (HyperClient<C, Body>, Arc<()>) {
         let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |pool: &Pool<C>| pool.under_way.load(Ordering::Relaxed) >= REQUESTS_PER_CONNECTION;
-        let has_several = self.0.speaks_http2.load(Ordering::Relaxed);
-        let free = if has_several { pools.iter().position(|pool| !full(pool)) } else { Some(0) };
+        let speaks_http2 = self.0.speaks_http2.load(Ordering::Relaxed);
+        let free = if speaks_http2 { pools.iter().position(Pool::has_room) } else { Some(0) };
         let index = free.unwrap_or_else(|| {
             // It waits for its connection, where the first opens one for each waiting request.
             pools.push(Pool::new(self.0.connector.clone(), true));
             pools.len() - 1
         });
-        (pools[index].client.clone(), UnderWay::new(&pools[index].under_way))
-    }
-}
-
-/// Counts a request until it is dropped.
-struct UnderWay(Arc<AtomicUsize>);
-
-impl UnderWay {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        (pools[index].client.clone(), Arc::clone(&pools[index].under_way))
     }
 }
 
 /// The body of an answer, whose request is under way until it is dropped.
 struct Counted {
     body: Incoming,
-    _under_way: UnderWay,
+    _under_way: Arc<()>,
 }
 
 impl HttpBody for Counted {
@@ -234,6 +221,8 @@ impl<C: Connect + Clone + Send + Sync + 'static> Service<Request<Body>> for Conn
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use futures::future::join_all;
     use rustls::pki_types::PrivateKeyDer;
     use tokio::net::TcpListener;
