@@ -1,5 +1,6 @@
 //! Gathers the facts that the selected rules need, together and concurrently, and runs the rules.
 
+pub mod ahead;
 pub mod facts_file;
 mod gather;
 mod programs;
@@ -13,7 +14,8 @@ use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
 
-use crate::cluster::{Cluster, Kinds};
+use self::ahead::Ahead;
+use crate::cluster::Kinds;
 use crate::plan::Plan;
 
 /// Result of running the rules.
@@ -27,12 +29,12 @@ pub struct RuleResults {
     pub artefacts: Vec<Artefact>,
 }
 
-/// Runs the selected rules over a plan. `known` holds what is known before that: answers, the command line,
-/// and the Kubernetes version that the user asks about.
+/// Runs the selected rules over a plan for the cluster that has been asked ahead. `known` holds what is known before
+/// that: answers, the command line, and the Kubernetes version that the user asks about.
 ///
 /// Missing facts make a rule `unable`; they never fail the run here.
 pub async fn run(
-    cluster: &dyn Cluster,
+    ahead: &Ahead,
     kinds: &Kinds,
     plan: &Plan,
     selection: Selection,
@@ -40,6 +42,7 @@ pub async fn run(
     waivers: &[Waiver],
     today: &str,
 ) -> RuleResults {
+    let cluster = ahead.cluster();
     let server = cluster.capabilities().server;
     let version = cluster.version().await.ok().flatten().map(|version| (version.major, version.minor));
     let cluster_facts = ClusterFacts {
@@ -50,20 +53,22 @@ pub async fn run(
     };
     let facts = Facts { changes: plan.change_set(), cluster: cluster_facts, ..known };
     let mut session = Session::new(selection, facts);
-    answer(cluster, kinds, &mut session).await;
+    answer(ahead, kinds, &mut session).await;
     let artefacts = session.artefacts();
     let (report, facts) = session.finish(plan.told_by_the_server(), waivers, today);
     RuleResults { report, facts, artefacts }
 }
 
 /// Answers the rules' questions until there are no more.
-async fn answer(cluster: &dyn Cluster, kinds: &Kinds, session: &mut Session) {
+async fn answer(ahead: &Ahead, kinds: &Kinds, session: &mut Session) {
     loop {
         let needs = session.needs();
         if needs.is_empty() {
             break;
         }
-        let answers = gather::gather(cluster, kinds, session, needs).await;
+        let (answers, open) = ahead.answers(needs).await;
+        session.answer(answers);
+        let answers = gather::gather(ahead.cluster(), kinds, session, open).await;
         session.answer(answers);
     }
 }

@@ -17,6 +17,7 @@ pub mod diff;
 pub mod digest;
 mod drift;
 pub mod filter;
+mod foresee;
 pub mod graph;
 pub mod guard;
 pub mod live;
@@ -62,6 +63,7 @@ use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};
 pub use diff::FieldChange;
+pub use foresee::Foresee;
 pub use graph::Graph;
 pub use view::{View, planned_lines};
 

@@ -77,6 +77,7 @@ impl Unchanged {
             observed: observe(&self.cluster, &app).await.expect("a record"),
             label_value: LABEL.to_owned(),
             options: &options,
+            foresee: &(),
         };
         build(request, desired).await.expect("a plan")
     }

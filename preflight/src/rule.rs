@@ -248,6 +248,12 @@ pub trait Rule: Debug + Sync {
     /// The facts that the rule needs for these changes.
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
 
+    /// Reviews of the user's rights that a write in this namespace is sure to need, or one outside of namespaces if it is
+    /// empty: they are asked before the whole plan is known.
+    fn needs_of_write_in(&self, _namespace: &str) -> Needs {
+        Needs::new()
+    }
+
     /// Whether a policy brought the rule with it.
     fn is_custom(&self) -> bool {
         false

@@ -1,6 +1,7 @@
 //! Other records that claim an app's label: copies or forgeries. An object that both may own is never deleted.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
@@ -18,6 +19,17 @@ pub struct Twin {
     inventory: Inventory,
 }
 
+/// All records of the cluster, or why they could not be listed.
+pub type Records = Result<Vec<Arc<Value>>, ClusterError>;
+
+/// Lists all records of the cluster.
+///
+/// # Errors
+/// The cluster does not respond, or the user may not list all namespaces.
+pub async fn records(cluster: &dyn Cluster) -> Records {
+    Ok(list_all(cluster, &ListQuery::new(config_map_kind(), None, RECORD_LABEL)).await?.items)
+}
+
 /// The other records that claim the label of an app. Without permission to list all namespaces, searches `namespaces`.
 ///
 /// # Errors
@@ -25,11 +37,12 @@ pub struct Twin {
 pub async fn of(
     cluster: &dyn Cluster,
     observed: &Observed,
+    records: Records,
     namespaces: &BTreeSet<String>,
 ) -> Result<Vec<Twin>, ClusterError> {
     let Some(own) = &observed.record else { return Ok(Vec::new()) };
-    let records = match list_all(cluster, &ListQuery::new(config_map_kind(), None, RECORD_LABEL)).await {
-        Ok(page) => page.items,
+    let records = match records {
+        Ok(records) => records,
         Err(error) if error.kind == ErrorKind::Forbidden => {
             let lists = namespaces.iter().map(|namespace| async move {
                 let query = ListQuery::new(config_map_kind(), Some(namespace), RECORD_LABEL);

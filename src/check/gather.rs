@@ -50,19 +50,7 @@ pub(super) async fn gather(
 async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Need) -> Result<Answer, String> {
     match need {
         Need::Object { object } => live(cluster, kinds, object).await,
-        Need::AccessRules { namespace } => access_rules(cluster, namespace).await,
-        Need::Access { verb, group, resource, subresource, namespace, name } => {
-            let attributes = ResourceAttributes {
-                verb: Some(verb.clone()),
-                group: Some(group.clone()),
-                resource: Some(resource.clone()),
-                subresource: some(subresource),
-                namespace: some(namespace),
-                name: some(name),
-                ..ResourceAttributes::default()
-            };
-            access(cluster, attributes).await
-        }
+        Need::AccessRules { .. } | Need::Access { .. } => review(cluster, need).await,
         Need::Objects { group, version, kind, resource, limit } => {
             let Some(kind) = objects_kind(cluster, kinds, (group, version, kind, resource))? else {
                 return Ok(Answer::Folded { state: Value::Null, examined: 0, cut: false });
@@ -80,6 +68,29 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
         }
+    }
+}
+
+/// Answers a need by a review of the user's rights.
+///
+/// # Errors
+/// No answer, or another need.
+pub(super) async fn review(cluster: &dyn Cluster, need: &Need) -> Result<Answer, String> {
+    match need {
+        Need::AccessRules { namespace } => access_rules(cluster, namespace).await,
+        Need::Access { verb, group, resource, subresource, namespace, name } => {
+            let attributes = ResourceAttributes {
+                verb: Some(verb.clone()),
+                group: Some(group.clone()),
+                resource: Some(resource.clone()),
+                subresource: some(subresource),
+                namespace: some(namespace),
+                name: some(name),
+                ..ResourceAttributes::default()
+            };
+            access(cluster, attributes).await
+        }
+        _ => Err("no review of rights answers it".to_owned()),
     }
 }
 

@@ -73,7 +73,7 @@ pub struct GlobalArgs {
     /// Answer questions with yes
     #[arg(long, short = 'y', global = true)]
     pub yes: bool,
-    /// Cut nothing, and log what is sent (-vv: more, -vvv: everything but bodies)
+    /// Cut nothing, and log each write (-vv: each request, -vvv: connections, too; never a body)
     #[arg(long, short = 'v', global = true, action = ArgAction::Count)]
     pub verbose: u8,
     /// How output looks in kapp's voice; `None` in our own.

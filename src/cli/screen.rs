@@ -186,6 +186,8 @@ fn format(global: &GlobalArgs) -> Format {
         Some(OutputFormat::Tty) => Format::tty_where_possible(is_terminal, term.as_deref()),
         Some(OutputFormat::Plain) => Format::Plain,
         Some(OutputFormat::Json) => Format::Json,
+        // Lines of the log would break rows that move.
+        None if global.verbose > 0 => Format::Plain,
         None => Format::detect(is_terminal, std::env::var("CI").ok().as_deref(), term.as_deref()),
     }
 }
@@ -266,8 +268,8 @@ pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
     error.code
 }
 
-/// Starts logging for `-v`; people get reports instead. The client library's own log is excluded: it prints whole
-/// bodies that it cannot parse.
+/// Starts logging for `-v`: the writes, then every request, then connections. The client library's own log is excluded: it
+/// prints whole bodies that it cannot parse.
 pub fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => return,
@@ -276,5 +278,5 @@ pub fn start_logging(verbose: u8) {
         _ => "pushback=trace,hyper_util=debug",
     };
     let filter = tracing_subscriber::EnvFilter::new(level);
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).try_init();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(io::stderr).try_init();
 }

@@ -20,8 +20,8 @@ use super::providers::Providers;
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, drift, missing, misspelt, operators, ordering, original, quota,
-    refusal, rivals, size, stale_pods, takeover, webhook_first,
+    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, drift, missing, misspelt, operators, ordering, original,
+    quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::{RECORD_LABEL, has_copy};
 use crate::app::inventory::Entry;
@@ -85,6 +85,8 @@ pub struct Request<'a> {
     pub label_value: String,
     /// The user's options.
     pub options: &'a Options,
+    /// Told of writes while the plan is made.
+    pub foresee: &'a dyn Foresee,
 }
 
 /// Plans an apply.
@@ -92,7 +94,7 @@ pub struct Request<'a> {
 /// # Errors
 /// The input cannot be applied, objects belong to another app, or the cluster does not respond.
 pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
-    let Request { cluster, kinds, config, mut observed, label_value, options } = request;
+    let Request { cluster, kinds, config, mut observed, label_value, options, foresee } = request;
     let is_server = cluster.capabilities().server;
     let app = observed.app.clone();
     protect_record(&observed, &desired)?;
@@ -136,10 +138,14 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         aggregated: &aggregated,
         absent: &absent,
         storage: &options.storage,
+        foresee,
         autoscaled: &autoscaled,
     };
     let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
-    compare_missing(context, &live, &desired, &mut compared).await?;
+    let to_be_filled = if is_server { namespaces_of_new(&live, &desired) } else { BTreeSet::new() };
+    let comparing = compare_missing(context, &live, &desired, &mut compared);
+    let (result, quotas) = futures::join!(comparing, quota::read(cluster, kinds, &to_be_filled));
+    result?;
     while versions.advance(&compared) {
         let renamed = versions.apply(&sources, config).map_err(PlanError::Input)?;
         for ((before, after), compared) in desired.iter().zip(&renamed).zip(&mut compared) {
@@ -179,7 +185,10 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let left_out = pairs.extract_if(.., |(wanted, compared)| !part.covers_change(wanted, compared));
     retained.objects.extend(left_out.filter_map(|(wanted, _)| live.objects.get(&wanted.object.key()).cloned()));
     protect_record_namespace(&observed, &prunes)?;
-    if is_server && let Some(error) = rivals::check(cluster, &observed, &prunes, &pairs, &ownership_override).await? {
+    prunes.iter().for_each(|planned| foresee.write_in(&planned.change.object.namespace));
+    if is_server
+        && let Some(error) = rivals::check(cluster, &observed, None, &prunes, &pairs, &ownership_override).await?
+    {
         let message = format!("whether another record claims what is written is not known: {error}");
         warnings.push(PlanWarning { code: "unreadable-record", message, object: None, position: None });
     }
@@ -221,7 +230,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     stale_pods::note(&mut objects, is_server);
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {
-        refusals.extend(quota::check(cluster, kinds, &objects).await);
+        refusals.extend(quota::check(&quotas, &objects));
         if options.strict {
             refusals.extend(size::check(&objects));
         }
@@ -250,9 +259,14 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
 /// # Errors
 /// The cluster does not respond.
 pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
-    let Request { cluster, kinds, config, observed, label_value, options } = request;
+    let Request { cluster, kinds, config, observed, label_value, options, foresee } = request;
     let selection = &options.selection;
-    let mut live = live::read(cluster, kinds, &observed, &[], selection.scope).await?;
+    // What the record lists will go, most likely; a record that kapp has left lists nothing.
+    observed.inventory.iter().for_each(|(object, _)| foresee.write_in(&object.namespace));
+    let reading = live::read(cluster, kinds, &observed, &[], selection.scope);
+    let (live, records) = futures::join!(reading, rivals::records(cluster, &observed));
+    let mut live = live?;
+    live.objects.keys().for_each(|object| foresee.write_in(&object.namespace));
     live::add_owned_for_deletion(cluster, kinds, &observed, &mut live).await?;
     if options.deletes_derived {
         let own = live.objects.values().map(|object| &**object);
@@ -277,7 +291,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         kept.extend(left_alone.iter().cloned());
     }
     if cluster.capabilities().server {
-        rivals::check(cluster, &observed, &objects, &[], &OwnershipOverride::None).await?;
+        rivals::check(cluster, &observed, records, &objects, &[], &OwnershipOverride::None).await?;
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
     let graph = ordering::draw(&objects, config, &observed.app.namespace)?;
@@ -295,6 +309,16 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         deletes_app,
         missing_definitions: Vec::new(),
     })
+}
+
+/// The namespaces in which objects are probably created, but those that the set creates itself: these have no quotas yet.
+fn namespaces_of_new<'a>(live: &Live, desired: &'a [Desired]) -> BTreeSet<&'a str> {
+    let is_new = |wanted: &&Desired| live.objects.get(&wanted.object.key()).is_none_or(|live| live.is_terminating());
+    let new = || desired.iter().filter(is_new).filter(|wanted| !wanted.strategies.exists).map(|wanted| &wanted.object);
+    let brought: BTreeSet<&str> =
+        new().filter(|object| object.kind == "Namespace").map(|object| object.name.as_str()).collect();
+    let filled = new().map(|object| object.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+    filled.filter(|namespace| !brought.contains(namespace)).collect()
 }
 
 /// Refuses to prune the record's namespace, which would delete record and lock too; only deleting the app may.

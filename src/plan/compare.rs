@@ -100,6 +100,9 @@ async fn compare_unmasked(
         }
         return Ok(compared);
     }
+    if listed.is_none() {
+        context.foresee.write_in(&desired.object.namespace);
+    }
     if desired.kind_from_set {
         let mut compared = Compared::new(Operation::Create);
         let body = body::build(desired, None, context.stamp);
@@ -215,6 +218,7 @@ async fn with_state(
         compared.body = Some(body);
         return Ok(compared);
     }
+    context.foresee.write_in(&desired.object.namespace);
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
         compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
         // Fields that the manifest no longer sets show up only in the manifest.

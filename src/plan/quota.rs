@@ -1,7 +1,7 @@
 //! Quota headroom: dry-run does not count against quotas, so creates are added up here
 //! and compared with `status.hard − used`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation, Verdict};
@@ -11,9 +11,19 @@ use super::Planned;
 use super::refusal::RULE;
 use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
 
-/// Findings for creates that a quota would refuse. A quota that cannot be read gives none.
-pub async fn check(cluster: &dyn Cluster, kinds: &Kinds, objects: &[Planned]) -> Vec<Finding> {
+/// The live quotas of namespaces. One that cannot be read is none.
+pub async fn read(cluster: &dyn Cluster, kinds: &Kinds, namespaces: &BTreeSet<&str>) -> Vec<Arc<Value>> {
     let Some(kind) = kinds.find("", "v1", "ResourceQuota") else { return Vec::new() };
+    let lists = namespaces.iter().map(|namespace| {
+        let query = ListQuery::new(Arc::clone(kind), Some(namespace), "");
+        async move { list_all(cluster, &query).await.map(|page| page.items).unwrap_or_default() }
+    });
+    futures::future::join_all(lists).await.concat()
+}
+
+/// Findings for creates that a quota would refuse.
+#[must_use]
+pub fn check(quotas: &[Arc<Value>], objects: &[Planned]) -> Vec<Finding> {
     let mut creates: BTreeMap<&str, Vec<&Planned>> = BTreeMap::new();
     for planned in objects {
         let object = &planned.change.object;
@@ -28,20 +38,14 @@ pub async fn check(cluster: &dyn Cluster, kinds: &Kinds, objects: &[Planned]) ->
             object.kind == "Namespace" && object.name == *namespace && planned.change.operation == Operation::Create
         })
     });
-    let lists = creates.keys().map(|namespace| {
-        let query = ListQuery::new(Arc::clone(kind), Some(namespace), "");
-        async move { list_all(cluster, &query).await }
-    });
-    let pages = futures::future::join_all(lists).await;
     let mut findings = Vec::new();
-    for ((_, created), page) in creates.iter().zip(pages) {
-        for quota in page.map(|page| page.items).unwrap_or_default() {
-            match of_set(objects, &quota) {
-                None => findings.extend(one(&quota, quota.pointer("/status/hard"), created)),
-                Some(planned) => {
-                    let hard = planned.change.after().and_then(|after| after.pointer("/spec/hard"));
-                    findings.extend(one(&quota, hard, created));
-                }
+    for quota in quotas {
+        let Some(created) = creates.get(quota.namespace()) else { continue };
+        match of_set(objects, quota) {
+            None => findings.extend(one(quota, quota.pointer("/status/hard"), created)),
+            Some(planned) => {
+                let hard = planned.change.after().and_then(|after| after.pointer("/spec/hard"));
+                findings.extend(one(quota, hard, created));
             }
         }
     }

@@ -11,15 +11,24 @@ use super::desired::Desired;
 use super::{PlanError, Planned};
 use crate::app::identity::APP_LABEL;
 use crate::app::record::{AppName, Observed};
-use crate::app::twins;
+use crate::app::twins::{self, Records};
 use crate::cluster::{Cluster, ClusterError};
 use crate::manifest::InputError;
 
+/// Lists the cluster's records ahead of a check; `None` where no record can claim the app's objects.
+pub(super) async fn records(cluster: &dyn Cluster, observed: &Observed) -> Option<Records> {
+    let can_be_claimed =
+        cluster.capabilities().server && observed.record.is_some() && observed.app.label_key() == APP_LABEL;
+    if can_be_claimed { Some(twins::records(cluster).await) } else { None }
+}
+
 /// Refuses deletions and writes of objects that another record also claims. If that is unknown, returns the reason when
 /// only writes are planned: they change objects in the app's inventory, and a failed list is no evidence against that.
+/// The records are listed unless that was done ahead.
 pub(super) async fn check(
     cluster: &dyn Cluster,
     observed: &Observed,
+    listed: Option<Records>,
     prunes: &[Planned],
     pairs: &[(Desired, Compared)],
     ownership_override: &OwnershipOverride,
@@ -48,7 +57,11 @@ pub(super) async fn check(
     let places = all.map(|object| place(&object.kind, &object.name, &object.namespace));
     let namespaces: BTreeSet<String> =
         places.chain([app.namespace.clone()]).filter(|namespace| !namespace.is_empty()).collect();
-    let twins = match twins::of(cluster, observed, &namespaces).await {
+    let records = match listed {
+        Some(records) => records,
+        None => twins::records(cluster).await,
+    };
+    let twins = match twins::of(cluster, observed, records, &namespaces).await {
         Ok(twins) => twins,
         Err(error) if prunes.is_empty() => return Ok(Some(error)),
         Err(error) => return Err(error.into()),

@@ -99,6 +99,7 @@ impl Delete {
                     label_value: look::label_value(run, &setup, &observed),
                     observed,
                     options: &options,
+                    foresee: if self.is_dry { &() } else { &setup.ahead },
                 };
                 let plan = plan::build_delete(request).await?;
                 let going = match setup.details {

@@ -78,7 +78,7 @@ pub async fn judge(
         ..Facts::default()
     };
     let RuleResults { report, facts, artefacts } =
-        check::run(&*setup.cluster, &setup.kinds, plan, selection.clone(), known, &waivers, &today).await;
+        check::run(&setup.ahead, &setup.kinds, plan, selection.clone(), known, &waivers, &today).await;
     setup.accept(&report.accepted());
     show_findings(run, setup, plan, &report.findings);
     run.events.send(Event::Preflight {

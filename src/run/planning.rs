@@ -85,6 +85,7 @@ pub async fn plan_apply(
         observed,
         label_value,
         options: &how,
+        foresee: &setup.ahead,
     };
     let plan = plan::build(request, wanted).await?;
     conversion_plans::check(setup, &plan, &mut warnings).await?;

@@ -19,6 +19,7 @@ use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
 use crate::app::record::{AppError, AppName, Observed, observe};
+use crate::check::ahead::Ahead;
 use crate::cluster::{Cluster, ClusterError, Kinds};
 use crate::config::Config;
 use crate::event::Event;
@@ -45,6 +46,8 @@ pub struct Setup {
     pub namespaces: Namespaces,
     /// The rules that run.
     pub selection: Selection,
+    /// What the rules ask before the plan is whole.
+    pub ahead: Ahead,
     /// Where the input came from, once it is asked for and known.
     pub revision: OnceLock<Option<Revision>>,
     /// Name of the policy's source; `None` if the manifests decide.
@@ -111,6 +114,9 @@ pub async fn set_up(
     for (group, reason) in kinds.broken() {
         run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
     }
+    // A comparison without a verdict asks nothing.
+    let judging = if *command == Command::Diff { &Selection::default() } else { &selection };
+    let ahead = Ahead::new(Arc::clone(&connected.cluster), judging);
     Ok(Setup {
         cluster: connected.cluster,
         kinds,
@@ -119,6 +125,7 @@ pub async fn set_up(
         is_named: app.is_named,
         record: app.record.clone(),
         namespaces,
+        ahead,
         selection,
         revision: OnceLock::new(),
         policy_source,

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::support::apply::{TestApp, config_map};
-use crate::support::proxy::FaultProxy;
+use crate::support::poll::poll;
+use crate::support::proxy::{FaultProxy, any, dry_runs};
 use crate::support::{Pushback, TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -14,6 +18,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: one_change_costs_one_dry_run_and_one_write,
         ApiServer: a_deletion_costs_a_delete_an_object_and_a_fixed_number_more,
         ApiServer: a_large_inventory_costs_its_shards_and_its_objects_are_one_page,
+        ApiServer: rights_and_quotas_are_asked_while_objects_are_compared,
+        ApiServer: verbose_output_logs_the_writes_and_then_every_request,
     ]
 }
 
@@ -110,4 +116,47 @@ fn a_large_inventory_costs_its_shards_and_its_objects_are_one_page() {
     let cost = counted.cost(|app| app.apply(&objects(1_100, "value"), &[]));
     let own = [("discovery", 3), ("get configmaps", 2 + 1), ("list configmaps", 1)];
     assert_eq!(cost, expected(&[&own]));
+}
+
+fn rights_and_quotas_are_asked_while_objects_are_compared() {
+    let Counted { proxy, app } = Counted::new("budget");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let meanwhile = Arc::new(AtomicBool::new(false));
+    let about_the_run = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "resourcequotas"];
+    let count = Arc::clone(&asked);
+    proxy.before(any().that(move |request| about_the_run.contains(&request.resource.as_str())), move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+    });
+    let (count, seen) = (Arc::clone(&asked), Arc::clone(&meanwhile));
+    proxy.before(dry_runs("configmaps").first(1), move |_| {
+        let all = poll(Duration::from_secs(20), || (count.load(Ordering::SeqCst) == about_the_run.len()).then_some(()));
+        seen.store(all.is_some(), Ordering::SeqCst);
+    });
+    app.apply(&objects(1, "value"), &[]).expect(0);
+    assert!(meanwhile.load(Ordering::SeqCst), "asked beside the dry-run: {}", asked.load(Ordering::SeqCst));
+}
+
+fn verbose_output_logs_the_writes_and_then_every_request() {
+    let Counted { proxy: _proxy, app } = Counted::new("budget");
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: login}, stringData: {password: not-for-a-log}}";
+    let logged = |level: &str, text: &str| {
+        let ran = app.apply(&format!("{text}---\n{secret}"), &[level]).expect(0);
+        let said = ran.stdout.clone() + &ran.stderr;
+        assert!(!said.contains("not-for-a-log") && !said.contains("bm90LWZvci1hLWxvZ"), "{said}");
+        let lines: Vec<String> = ran.stderr.lines().filter(|line| line.contains(" → ")).map(str::to_owned).collect();
+        (ran.end()["requests"].as_u64().expect("a number"), lines)
+    };
+    let (requests, lines) = logged("-vv", &config_map("one", "first"));
+    assert_eq!(lines.len() as u64, requests, "{lines:#?}");
+    let place = format!("/api/v1/namespaces/{}", app.namespace);
+    let dry_run =
+        format!("PATCH {place}/secrets/login?fieldManager=pushback&force=true&fieldValidation=Strict&dryRun=All");
+    let refused = format!("GET {place}/configmaps/counted → configmaps \"counted\" not found in ");
+    for part in [format!("{dry_run} → 201 in "), refused] {
+        assert!(lines.iter().any(|line| line.contains(&part)), "{part}: {lines:#?}");
+    }
+    // The object; the record before and after; the history begun and ended.
+    let (_, lines) = logged("-v", &config_map("one", "second"));
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    assert!(lines.iter().all(|line| !line.contains("dryRun") && !line.contains("GET")), "{lines:#?}");
 }

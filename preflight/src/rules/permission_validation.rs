@@ -69,6 +69,11 @@ impl Rule for PermissionValidation {
         namespaces.into_iter().map(questions::rules_in).chain([Access::everything().need()]).collect()
     }
 
+    fn needs_of_write_in(&self, namespace: &str) -> Needs {
+        let rules = (!namespace.is_empty()).then(|| questions::rules_in(namespace));
+        rules.into_iter().chain([Access::everything().need()]).collect()
+    }
+
     fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         grants(facts, finding)
     }

@@ -309,6 +309,7 @@ impl Transport {
                 retry_after: None,
             }),
         };
+        log(call, &result, *spent);
         if let Some(permit) = permit {
             match &result {
                 Err(failure) if matches!(failure.error.kind, ErrorKind::Busy | ErrorKind::Timeout) => {
@@ -398,6 +399,20 @@ impl Transport {
             // Masked before truncation: half a value would not be recognised.
             .map(|text| secrets.mask(&text).chars().take(MAX_WARNING).collect())
             .collect()
+    }
+}
+
+/// Logs an attempt: `-v` shows the writes, `-vv` every request. No header and no body is shown.
+fn log<B>(call: &Call, result: &Result<Received<B>, Failure>, spent: Duration) {
+    let Call { method, path_and_query, .. } = call;
+    let answer = match result {
+        Ok((status, ..)) => status.to_string(),
+        Err(failure) => failure.error.to_string(),
+    };
+    let line = format_args!("{method} {path_and_query} → {answer} in {} ms", spent.as_millis());
+    match call.writes {
+        true => tracing::info!("{line}"),
+        false => tracing::debug!("{line}"),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::app::claims::Claims;
 use crate::app::inventory::Inventory;
 use crate::cluster::Cluster;
 use crate::config::mask::Masker;
+use crate::plan::Foresee;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;
 use crate::plan::body::Stamp;
@@ -54,6 +55,8 @@ pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) absent: &'a Absent,
     /// What may be done about the stored objects of definitions.
     pub(in crate::plan) storage: &'a StorageOptions,
+    /// Told of each object about which the server is asked.
+    pub(in crate::plan) foresee: &'a dyn Foresee,
     /// Objects that the set's autoscalers scale.
     pub(in crate::plan) autoscaled: &'a BTreeSet<ObjectKey>,
 }

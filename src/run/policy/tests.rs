@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::app::record::{AppName, Observed};
 use crate::check;
+use crate::check::ahead::Ahead;
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::{Cluster, Kinds};
 use crate::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
@@ -258,7 +259,7 @@ type NumberedPlan = (usize, Option<Rc<Plan>>);
 
 /// A release and the state of the cluster.
 struct Trial {
-    cluster: Box<dyn Cluster>,
+    cluster: Arc<dyn Cluster>,
     kinds: Arc<Kinds>,
     runtime: tokio::runtime::Runtime,
     options: BTreeMap<From, PreflightOptions>,
@@ -298,7 +299,7 @@ impl Trial {
         for (index, definition) in definitions(false).iter().enumerate() {
             std::fs::write(folder.path().join(format!("{index}.json")), definition.to_string()).expect("a file");
         }
-        let cluster = Box::new(DirectoryCluster::open(Path::new(folder.path())).expect("a folder"));
+        let cluster = Arc::new(DirectoryCluster::open(Path::new(folder.path())).expect("a folder"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let kinds = runtime.block_on(cluster.kinds()).expect("kinds");
         let options = SOURCES.map(|from| (from, from.options())).into();
@@ -330,7 +331,8 @@ impl Trial {
             let Policy { selection, waivers } = policy;
             let day = "2026-11-21";
             let known = Facts { answers, ..Facts::default() };
-            let ran = check::run(&*self.cluster, &self.kinds, &plan, selection, known, &waivers, day).await;
+            let ahead = Ahead::new(Arc::clone(&self.cluster), &selection);
+            let ran = check::run(&ahead, &self.kinds, &plan, selection, known, &waivers, day).await;
             let writes = plan.objects.iter().map(|planned| {
                 let desired = planned.change.desired.as_deref().cloned().map(without_annotations);
                 (planned.change.operation, desired)
@@ -374,6 +376,7 @@ impl Trial {
             observed: Observed::unrecorded(app),
             label_value: "check".to_owned(),
             options: &options,
+            foresee: &(),
         };
         plan::build(request, wanted).await.ok()
     }
