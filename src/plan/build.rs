@@ -142,7 +142,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         autoscaled: &autoscaled,
     };
     let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
-    let to_be_filled = if is_server { namespaces_of_new(&live, &desired) } else { BTreeSet::new() };
+    let to_be_filled = if is_server { quota::namespaces_of_new(&live, &desired) } else { BTreeSet::new() };
     let comparing = compare_missing(context, &live, &desired, &mut compared);
     let (result, quotas) = futures::join!(comparing, quota::read(cluster, kinds, &to_be_filled));
     result?;
@@ -309,16 +309,6 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         deletes_app,
         missing_definitions: Vec::new(),
     })
-}
-
-/// The namespaces in which objects are probably created, but those that the set creates itself: these have no quotas yet.
-fn namespaces_of_new<'a>(live: &Live, desired: &'a [Desired]) -> BTreeSet<&'a str> {
-    let is_new = |wanted: &&Desired| live.objects.get(&wanted.object.key()).is_none_or(|live| live.is_terminating());
-    let new = || desired.iter().filter(is_new).filter(|wanted| !wanted.strategies.exists).map(|wanted| &wanted.object);
-    let brought: BTreeSet<&str> =
-        new().filter(|object| object.kind == "Namespace").map(|object| object.name.as_str()).collect();
-    let filled = new().map(|object| object.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    filled.filter(|namespace| !brought.contains(namespace)).collect()
 }
 
 /// Refuses to prune the record's namespace, which would delete record and lock too; only deleting the app may.

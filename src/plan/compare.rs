@@ -7,7 +7,7 @@ mod continued;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::object::is_custom_group;
+use pushback_preflight::object::{is_custom_group, split_api_version};
 use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
 use serde_json::{Value, json};
 
@@ -48,7 +48,8 @@ pub(super) async fn compare_missing(
     let comparisons = missing.into_iter().map(|index| async move {
         let wanted = &desired[index];
         let listed = live.objects.get(&wanted.object.key());
-        let listed = listed.filter(|live| ObjectRef::of(live).version == wanted.object.version).cloned();
+        let is_of_version = |live: &&Arc<Value>| split_api_version(live.text("/apiVersion")).1 == wanted.object.version;
+        let listed = listed.filter(is_of_version).cloned();
         compare(context, wanted, listed).await.map(|compared| (index, compared))
     });
     let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);

@@ -1,15 +1,40 @@
 //! Quota headroom: dry-run does not count against quotas, so creates are added up here
 //! and compared with `status.hard − used`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation, Verdict};
 use serde_json::Value;
 
 use super::Planned;
+use super::desired::Desired;
+use super::live::Live;
 use super::refusal::RULE;
 use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
+
+/// The namespaces in which objects are probably created, but those that the set creates itself: these have no quotas yet.
+#[must_use]
+pub fn namespaces_of_new<'a>(live: &Live, desired: &'a [Desired]) -> BTreeSet<&'a str> {
+    let stays = live.objects.iter().filter(|(_, object)| !object.is_terminating());
+    let there: HashSet<[&str; 4]> =
+        stays.map(|(key, _)| [&key.group, &key.kind, &key.namespace, &key.name].map(String::as_str)).collect();
+    let mut filled = BTreeSet::new();
+    let mut brought = Vec::new();
+    for Desired { object, .. } in desired.iter().filter(|wanted| !wanted.strategies.exists) {
+        if there.contains(&[&object.group, &object.kind, &object.namespace, &object.name].map(String::as_str)) {
+            continue;
+        }
+        if object.kind == "Namespace" {
+            brought.push(object.name.as_str());
+        }
+        if !object.namespace.is_empty() {
+            filled.insert(object.namespace.as_str());
+        }
+    }
+    brought.iter().for_each(|namespace| _ = filled.remove(namespace));
+    filled
+}
 
 /// The live quotas of namespaces. One that cannot be read is none.
 pub async fn read(cluster: &dyn Cluster, kinds: &Kinds, namespaces: &BTreeSet<&str>) -> Vec<Arc<Value>> {
