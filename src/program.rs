@@ -2,14 +2,11 @@
 //! little time and room.
 
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::environment::reason;
 
@@ -23,7 +20,7 @@ const STREAMS: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(2);
 
 /// Where programs are searched, also those that a program starts itself.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const PATH: &str = if cfg!(windows) { r"C:\Windows\System32" } else { "/usr/local/bin:/usr/bin:/bin" };
 
 /// A program and what it may use.
 #[derive(Clone, Debug)]
@@ -46,18 +43,12 @@ impl Program {
     /// # Errors
     /// It cannot be started, fails, or exceeds a limit; with the reason, which may quote the program.
     pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, String> {
-        let mut child = Command::new(&self.path)
-            .args(&self.arguments)
-            .env_clear()
-            .env("PATH", PATH)
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("it cannot be started: {}", reason(&error)))?;
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        limit_memory(group, self.memory);
+        let mut command = Command::new(&self.path);
+        command.args(&self.arguments).env_clear().env("PATH", PATH);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        processes::group(&mut command);
+        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {}", reason(&error)))?;
+        processes::limit_memory(&child, self.memory);
         let (Some(mut stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -68,9 +59,7 @@ impl Program {
         let (output, complaint) = (reading(stdout, self.answer), reading(stderr, COMPLAINT));
         let status = ended(&mut child, self.time);
         // Also what it has started itself, and what still runs because it was too slow.
-        if let Some(group) = group {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        processes::kill(&mut child);
         let _ = child.wait();
         let status = status?;
         // Whoever has left the group may hold the streams open.
@@ -89,20 +78,57 @@ impl Program {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn limit_memory(process: Option<Pid>, bytes: u64) {
-    use rustix::process::{Resource, Rlimit, prlimit};
-    let Some(process) = process else { return };
-    // What it reserves and never fills does not count, unlike with a limit of the address space.
-    for (resource, most) in [(Resource::Data, bytes), (Resource::Core, 0)] {
-        let limit = Rlimit { current: Some(most), maximum: Some(most) };
-        // A program that has ended already needs none.
-        let _ = prlimit(Some(process), resource, limit);
+/// A program and what it starts itself.
+#[cfg(unix)]
+mod processes {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    use rustix::process::{Pid, Signal, kill_process_group};
+
+    pub(super) fn group(command: &mut Command) {
+        command.process_group(0);
     }
+
+    pub(super) fn kill(child: &mut Child) {
+        if let Some(group) = id(child) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    fn id(child: &Child) -> Option<Pid> {
+        i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn limit_memory(child: &Child, bytes: u64) {
+        use rustix::process::{Resource, Rlimit, prlimit};
+        let Some(process) = id(child) else { return };
+        // What it reserves and never fills does not count, unlike with a limit of the address space.
+        for (resource, most) in [(Resource::Data, bytes), (Resource::Core, 0)] {
+            let limit = Rlimit { current: Some(most), maximum: Some(most) };
+            // A program that has ended already needs none.
+            let _ = prlimit(Some(process), resource, limit);
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn limit_memory(_child: &Child, _bytes: u64) {}
 }
 
-#[cfg(not(target_os = "linux"))]
-fn limit_memory(_process: Option<Pid>, _bytes: u64) {}
+/// Elsewhere only the program itself is ended.
+#[cfg(not(unix))]
+mod processes {
+    use std::process::{Child, Command};
+
+    pub(super) fn group(_command: &mut Command) {}
+
+    pub(super) fn kill(child: &mut Child) {
+        let _ = child.kill();
+    }
+
+    pub(super) fn limit_memory(_child: &Child, _bytes: u64) {}
+}
 
 /// Waits for the end of a program, but not for long.
 fn ended(child: &mut Child, time: Duration) -> Result<ExitStatus, String> {

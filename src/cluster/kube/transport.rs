@@ -402,12 +402,14 @@ impl Transport {
     }
 }
 
-/// Logs an attempt: `-v` shows the writes, `-vv` every request. No header and no body is shown.
+/// Logs an attempt: `-v` shows the writes, `-vv` every request. Nothing of a header or body is shown, nor of what the server
+/// says: it may quote what was sent.
 fn log<B>(call: &Call, result: &Result<Received<B>, Failure>, spent: Duration) {
     let Call { method, path_and_query, .. } = call;
     let answer = match result {
         Ok((status, ..)) => status.to_string(),
-        Err(failure) => failure.error.to_string(),
+        Err(Failure { error, .. }) if error.status > 0 => error.status.to_string(),
+        Err(Failure { error, .. }) => format!("{:?}", error.kind),
     };
     let line = format_args!("{method} {path_and_query} → {answer} in {} ms", spent.as_millis());
     match call.writes {
