@@ -2,11 +2,10 @@
 //! Their JSON form, one object per line, is stable.
 
 mod details;
+mod events;
 mod group;
 mod logs;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
@@ -17,6 +16,7 @@ use crate::manifest::excerpt::Excerpt;
 pub use details::{
     ConditionMeaning, EndCause, MatchedCondition, MissingApp, OutOfBounds, Owned, Said, SeenObject, Target, Whole,
 };
+pub use events::Events;
 pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 
@@ -570,33 +570,4 @@ pub struct UnfinishedLine {
     /// Time since the write, or since the wait began if nothing was written; absent if neither happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Millis>,
-}
-
-/// Where the engine sends its events. Cheap to clone; sending never blocks and never fails.
-#[derive(Clone, Debug)]
-pub struct Events {
-    sender: std::sync::mpsc::Sender<Event>,
-    sent: Arc<AtomicU64>,
-}
-
-impl Events {
-    /// A connected sender and receiver.
-    #[must_use]
-    pub fn channel() -> (Self, std::sync::mpsc::Receiver<Event>) {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        (Self { sender, sent: Arc::default() }, receiver)
-    }
-
-    /// Sends an event. Without a receiver it is dropped.
-    pub fn send(&self, event: Event) {
-        if self.sender.send(event).is_ok() {
-            self.sent.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-
-    /// Number of events sent by all clones together.
-    #[must_use]
-    pub fn sent(&self) -> u64 {
-        self.sent.load(Ordering::SeqCst)
-    }
 }

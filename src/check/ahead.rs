@@ -42,7 +42,7 @@ impl Ahead {
     }
 
     /// The answers to these needs as far as they were asked ahead, and the needs that are still open. A question whose
-    /// answer failed is open again.
+    /// answer failed is open again; the answers to what is not needed are forgotten.
     pub(super) async fn answers(&self, needs: Needs) -> (Vec<(Need, Answer)>, Needs) {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
         let mut answers = Vec::new();

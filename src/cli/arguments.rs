@@ -63,7 +63,7 @@ pub struct GlobalArgs {
     #[arg(long, global = true, value_parser = duration, default_value = "30s", value_name = "DURATION", hide_short_help = true)]
     pub request_timeout: Duration,
     /// Output: rows that move (tty), lines (plain), JSON (json): events from apply, delete and diff, the report from
-    /// check, one value from the others [default: tty on a terminal, else plain]
+    /// check, one value from the others [default: tty on a terminal, else plain; plain with -v]
     #[arg(long, short = 'o', global = true, value_name = "FORMAT",
           value_parser = EnumValueParser::<OutputFormat>::new().map(Output::Format))]
     pub output: Option<Output>,

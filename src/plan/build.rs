@@ -142,7 +142,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         autoscaled: &autoscaled,
     };
     let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
-    let to_be_filled = if is_server { quota::namespaces_of_new(&live, &desired) } else { BTreeSet::new() };
+    let to_be_filled = if is_server { quota::namespaces_of_new(&live, &absent, &desired) } else { BTreeSet::new() };
     let comparing = compare_missing(context, &live, &desired, &mut compared);
     let (result, quotas) = futures::join!(comparing, quota::read(cluster, kinds, &to_be_filled));
     result?;

@@ -8,32 +8,25 @@ use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation, Verdict};
 use serde_json::Value;
 
 use super::Planned;
+use super::absent::Absent;
 use super::desired::Desired;
 use super::live::Live;
 use super::refusal::RULE;
 use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
 
-/// The namespaces in which objects are probably created, but those that the set creates itself: these have no quotas yet.
+/// The namespaces in which objects are probably created. One that does not exist has no quotas.
 #[must_use]
-pub fn namespaces_of_new<'a>(live: &Live, desired: &'a [Desired]) -> BTreeSet<&'a str> {
+pub(super) fn namespaces_of_new<'a>(live: &Live, absent: &Absent, desired: &'a [Desired]) -> BTreeSet<&'a str> {
     let stays = live.objects.iter().filter(|(_, object)| !object.is_terminating());
     let there: HashSet<[&str; 4]> =
         stays.map(|(key, _)| [&key.group, &key.kind, &key.namespace, &key.name].map(String::as_str)).collect();
-    let mut filled = BTreeSet::new();
-    let mut brought = Vec::new();
-    for Desired { object, .. } in desired.iter().filter(|wanted| !wanted.strategies.exists) {
-        if there.contains(&[&object.group, &object.kind, &object.namespace, &object.name].map(String::as_str)) {
-            continue;
-        }
-        if object.kind == "Namespace" {
-            brought.push(object.name.as_str());
-        }
-        if !object.namespace.is_empty() {
-            filled.insert(object.namespace.as_str());
-        }
-    }
-    brought.iter().for_each(|namespace| _ = filled.remove(namespace));
-    filled
+    let is_new = |wanted: &&Desired| {
+        let object = &wanted.object;
+        !there.contains(&[&object.group, &object.kind, &object.namespace, &object.name].map(String::as_str))
+    };
+    let created = desired.iter().filter(|wanted| !wanted.object.namespace.is_empty() && !wanted.strategies.exists);
+    let created = created.filter(is_new).filter(|wanted| !absent.lacks_namespace_of(wanted));
+    created.map(|wanted| wanted.object.namespace.as_str()).collect()
 }
 
 /// The live quotas of namespaces. One that cannot be read is none.
@@ -56,13 +49,12 @@ pub fn check(quotas: &[Arc<Value>], objects: &[Planned]) -> Vec<Finding> {
             creates.entry(&object.namespace).or_default().push(planned);
         }
     }
-    // A namespace that this run creates only has the run's own quotas, which start at zero.
-    creates.retain(|namespace, _| {
-        !objects.iter().any(|planned| {
-            let object = &planned.change.object;
-            object.kind == "Namespace" && object.name == *namespace && planned.change.operation == Operation::Create
-        })
-    });
+    // A namespace that is still being deleted comes without its quotas.
+    for planned in objects.iter().filter(|planned| planned.change.operation == Operation::Create) {
+        if planned.change.object.kind == "Namespace" {
+            creates.remove(planned.change.object.name.as_str());
+        }
+    }
     let mut findings = Vec::new();
     for quota in quotas {
         let Some(created) = creates.get(quota.namespace()) else { continue };

@@ -15,6 +15,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: all_refusals_are_found_at_once_and_nothing_is_written,
         Controllers: nothing_is_written_for_a_new_app_that_is_refused,
+        Controllers: a_quota_counts_in_a_namespace_that_comes_along_and_is_there,
         Controllers: an_object_that_its_new_definition_refuses_fails_alone,
         ApiServer: a_refused_update_takes_nothing_away_that_the_server_filled_in,
         ApiServer: a_replacement_takes_away_what_was_set_and_not_what_the_server_filled_in,
@@ -431,4 +432,20 @@ fn a_replacement_takes_away_what_was_set_and_not_what_the_server_filled_in() {
             && gone.iter().all(|line| !line.contains("Policy") && !line.contains("Seconds")),
         "{text}"
     );
+}
+
+fn a_quota_counts_in_a_namespace_that_comes_along_and_is_there() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("quota");
+    allow_two_secrets(cluster, &namespace);
+    let secret = |name: &str| format!("---\n{{apiVersion: v1, kind: Secret, metadata: {{name: {name}}}}}\n");
+    let input = format!(
+        "{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}\n{}{}{}",
+        secret("one"),
+        secret("two"),
+        secret("three")
+    );
+    let ran = TestApp::new("filled", &namespace).apply(&input, &[]).expect(10);
+    let checks: Vec<Value> = ran.events_of("finding").iter().map(|event| event["finding"]["check"].clone()).collect();
+    assert_eq!(checks, ["quota"]);
 }
