@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Cursor};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use crate::support::binaries::Availability;
 use crate::support::case::trials;
 use crate::support::go_toolchain::{fetch, is_new_enough};
 use crate::support::http;
+use crate::support::retry::{Unfinished, run_with_retry};
 use crate::support::{Needs, Options, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -23,6 +25,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_toolchain_is_taken_from_the_first_proxy_that_has_it_and_only_as_it_is_pinned,
         Nothing: tests_that_cannot_run_are_left_out_by_name_and_number,
         Nothing: without_a_wish_no_test_is_left_out_silently,
+        Nothing: test_that_fails_once_is_flaky_and_the_run_passes,
+        Nothing: test_that_fails_twice_fails_the_run,
+        Nothing: flaky_names_are_names_of_tests,
         ApiServer: tests_that_ask_at_the_same_time_share_one_cluster,
         ApiServer: clusters_run_side_by_side,
         ApiServer: an_api_server_comes_back_with_its_data,
@@ -83,7 +88,7 @@ fn one_of_each() -> Vec<TestCase> {
 
 /// The names of the trials that would be ignored, and the notes.
 fn left_out(available: Availability, with_browser: bool) -> (Vec<String>, Vec<String>) {
-    let (trials, notes) = trials(one_of_each(), available, with_browser);
+    let (trials, notes) = trials(one_of_each(), available, with_browser, &Unfinished::default());
     let ignored = trials.iter().filter(|trial| trial.has_ignored_flag());
     (ignored.map(|trial| trial.name().to_owned()).collect(), notes)
 }
@@ -108,6 +113,57 @@ fn without_a_wish_no_test_is_left_out_silently() {
     for available in [Availability::Whole, Availability::Nothing] {
         assert_eq!(left_out(available, true), (Vec::new(), Vec::new()), "{available:?}");
     }
+}
+
+/// Argument by which this binary runs tests that fail, instead of its own.
+pub(crate) const UNSTABLE: &str = "--unstable-tests";
+
+/// Runs one test that passes, one that passes from its second run on, and, if `given` asks for it, one that always fails.
+pub(crate) fn run_unstable(given: &[String]) -> ExitCode {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let case = |function, run| TestCase::new("integration::unstable", function, Needs::Nothing, run);
+    let mut cases = vec![
+        case("passes", || {}),
+        case("passes_when_run_again", || assert!(RUNS.fetch_add(1, Ordering::SeqCst) > 0, "the first run")),
+    ];
+    if given == ["broken"] {
+        cases.push(case("fails", || panic!("each run")));
+    }
+    run_with_retry(libtest_mimic::Arguments::default(), cases, Availability::Nothing, false)
+}
+
+/// Exit status of the unstable tests, the results of their runs, and the names reported as flaky.
+fn ran_unstable(arguments: &[&str]) -> (bool, Vec<String>, Vec<String>) {
+    let program = std::env::current_exe().expect("the path of this binary");
+    let output = Command::new(program).arg(UNSTABLE).args(arguments).output().expect("it runs");
+    let lines = |bytes: &[u8], start: &str| -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes);
+        text.lines().filter_map(|line| line.strip_prefix(start)).map(ToOwned::to_owned).collect()
+    };
+    let results = lines(&output.stdout, "test result: ");
+    let results = results.iter().map(|line| line.split("; 0 ignored").next().unwrap_or_default().to_owned());
+    (output.status.success(), results.collect(), lines(&output.stderr, "flaky: "))
+}
+
+fn test_that_fails_once_is_flaky_and_the_run_passes() {
+    let (passed, results, flaky) = ran_unstable(&[]);
+    assert_eq!(results, ["FAILED. 1 passed; 1 failed", "ok. 1 passed; 0 failed"]);
+    assert!(passed);
+    assert_eq!(flaky, ["unstable::passes_when_run_again"]);
+}
+
+fn test_that_fails_twice_fails_the_run() {
+    let (passed, results, flaky) = ran_unstable(&["broken"]);
+    assert_eq!(results, ["FAILED. 1 passed; 2 failed", "FAILED. 1 passed; 1 failed"]);
+    assert!(!passed);
+    assert_eq!(flaky, ["unstable::passes_when_run_again"]);
+}
+
+fn flaky_names_are_names_of_tests() {
+    let names: BTreeSet<String> = crate::all_tests().iter().map(TestCase::name).collect();
+    let flaky = include_str!("../flaky.txt").lines().filter(|line| !line.starts_with('#'));
+    let unknown: Vec<&str> = flaky.filter(|name| !names.contains(*name)).collect();
+    assert!(unknown.is_empty(), "tests/flaky.txt names tests that do not exist: {unknown:?}");
 }
 
 fn tests_that_ask_at_the_same_time_share_one_cluster() {

@@ -98,7 +98,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use support::binaries::{Availability, Binaries};
-use support::case::trials;
+use support::retry::run_with_retry;
 use support::{TestCase, TestCluster};
 
 /// Every test of every module.
@@ -209,6 +209,10 @@ fn main() -> ExitCode {
     if given.first().map(String::as_str) == Some("--build-cluster") {
         return build_cluster();
     }
+    // The harness tests its own retry with this.
+    if given.first().map(String::as_str) == Some(harness::UNSTABLE) {
+        return harness::run_unstable(&given[1..]);
+    }
     let mut arguments = libtest_mimic::Arguments::from_args();
     let available = match Availability::detect() {
         Ok(available) => available,
@@ -218,15 +222,9 @@ fn main() -> ExitCode {
     let parallelism = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
     arguments.test_threads.get_or_insert(parallelism);
 
-    let (trials, notes) = trials(all_tests(), available, support::browser::is_wanted());
-    if !arguments.list {
-        for note in notes {
-            let _ = writeln!(std::io::stderr(), "{note}");
-        }
-    }
-    let conclusion = libtest_mimic::run(&arguments, trials);
+    let code = run_with_retry(arguments, all_tests(), available, support::browser::is_wanted());
     TestCluster::shut_down_shared();
-    conclusion.exit_code()
+    code
 }
 
 /// Starts a cluster, prints the path of its kubeconfig, and keeps it until this process is ended.

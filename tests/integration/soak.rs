@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;
 use crate::support::bookkeeping::{Bookkeeping, owned};
+use crate::support::dice::Dice;
 use crate::support::proxy::{Fault, FaultProxy, Request, Verb, any, writes};
 use crate::support::{Pushback, Running, TestCase, TestCluster, cases, rounds, wait_until};
 
@@ -23,24 +24,6 @@ pub(crate) fn tests() -> Vec<TestCase> {
 const DEADLINE: Duration = Duration::from_secs(300);
 const SLOTS: u64 = 16;
 const PLURALS: [&str; 4] = ["configmaps", "secrets", "services", "serviceaccounts"];
-
-/// Numbers that look random and are the same in every run: splitmix64.
-#[derive(Clone, Copy)]
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-
-    fn one_in(&mut self, sides: u64) -> bool {
-        self.throw(sides) == 0
-    }
-}
 
 /// The objects of a deploy: a path below the namespace, and the manifest.
 fn objects(dice: &mut Dice) -> BTreeMap<String, Value> {

@@ -7,6 +7,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::binaries::Availability;
 use super::browser::NO_BROWSER;
+use super::retry::Unfinished;
 
 /// What a test needs besides the crate itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl TestCase {
         }
     }
 
-    fn trial(self, available: Availability, with_browser: bool) -> Trial {
+    fn trial(self, available: Availability, with_browser: bool, unfinished: Unfinished) -> Trial {
         let left_out = self.left_out(available, with_browser);
         Trial::test(self.name(), move || {
             if let Some(reason) = left_out {
@@ -73,15 +74,20 @@ impl TestCase {
             if matches!(self.needs, Needs::ApiServer | Needs::Controllers) && available == Availability::Nothing {
                 return Err(Failed::from(super::binaries::NOTHING_AVAILABLE));
             }
-            (self.run)();
+            unfinished.track(&self.name(), self.run);
             Ok(())
         })
         .with_ignored_flag(left_out.is_some())
     }
 }
 
-/// The trials, and a line for each reason to leave some out.
-pub(crate) fn trials(cases: Vec<TestCase>, available: Availability, with_browser: bool) -> (Vec<Trial>, Vec<String>) {
+/// The trials, and a line for each reason to leave some out. Tests that start and do not pass stay in `unfinished`.
+pub(crate) fn trials(
+    cases: Vec<TestCase>,
+    available: Availability,
+    with_browser: bool,
+    unfinished: &Unfinished,
+) -> (Vec<Trial>, Vec<String>) {
     let mut left_out: Vec<(&str, Vec<String>)> = Vec::new();
     for case in &cases {
         if let Some(reason) = case.left_out(available, with_browser) {
@@ -97,7 +103,8 @@ pub(crate) fn trials(cases: Vec<TestCase>, available: Availability, with_browser
             format!("left out: {} of {} tests ({reason}): {}", names.len(), cases.len(), names.join(", "))
         })
         .collect();
-    (cases.into_iter().map(|case| case.trial(available, with_browser)).collect(), notes)
+    let trials = cases.into_iter().map(|case| case.trial(available, with_browser, unfinished.clone()));
+    (trials.collect(), notes)
 }
 
 /// The tests of a module: `cases![Nothing: reads_a_file, Controllers: a_deployment_becomes_ready]`.
