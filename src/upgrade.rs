@@ -6,6 +6,7 @@ pub mod difference;
 pub mod inject;
 pub mod journal;
 pub mod lock;
+pub mod loss;
 pub mod mark;
 pub mod outcome;
 pub mod owners;

@@ -4,7 +4,7 @@ use pushback_preflight::{Finding, words};
 use serde::Serialize;
 
 use super::probe::Admission;
-use super::steady::CheckResult;
+use super::steady::{CheckResult, all_pass};
 
 /// Schema version of the report.
 const SCHEMA: u32 = 1;
@@ -87,6 +87,9 @@ pub struct Outcome {
     /// What was seen of a deletion that a finalizer held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<HeldDeletion>,
+    /// Injected values that the object no longer holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
     /// Why the hypothesis was not exercised, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexercised: Option<String>,
@@ -109,6 +112,12 @@ impl Outcome {
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.revert_error.is_empty() && self.not_restored.is_empty()
+    }
+
+    /// Whether it leaves the cluster as it was, whatever the verdict on the operator is.
+    #[must_use]
+    pub fn leaves_steady(&self) -> bool {
+        self.verdict != Verdict::Failed || (self.is_restored() && !self.lost.is_empty() && all_pass(&self.after))
     }
 
     /// Adds a deviation.
@@ -216,5 +225,11 @@ impl RunReport {
         let made = self.upgrade.as_ref().filter(|upgrade| upgrade.made);
         let upgrade = made.map(|upgrade| if upgrade.passed { Verdict::Resilient } else { Verdict::Failed });
         self.experiments.iter().map(|outcome| outcome.verdict).chain(upgrade).max().unwrap_or(Verdict::Skipped)
+    }
+
+    /// The checks of the upgrade that failed.
+    pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
+        let made = self.upgrade.iter().filter(|upgrade| upgrade.made);
+        made.flat_map(|upgrade| &upgrade.checks).filter(|check| !check.passed)
     }
 }

@@ -5,6 +5,7 @@ mod admission;
 mod deletion;
 mod exercise;
 mod foreseen;
+mod losses;
 mod together;
 mod verdict;
 
@@ -292,14 +293,15 @@ impl Runner<'_> {
         loop {
             begun.outcome.under_fault = steady::look(&*self.cluster, experiment, &checks).await;
             self.look_at_deletion(begun).await;
+            self.look_for_losses(begun).await;
             self.look_for_exercise(begun).await;
             begun.healed = begun.planned.heals && self.has_healed(begun).await;
             if begun.healed && all_pass(&begun.outcome.under_fault) {
                 begun.outcome.recovery_seconds = Some((started.elapsed().as_secs_f64() * 10.0).round() / 10.0);
                 return;
             }
-            // Without an injection there is nothing to wait for.
-            if !begun.is_made || Instant::now() >= end || self.is_stopped() {
+            // Without an injection there is nothing to wait for, and a lost value does not come back.
+            if !begun.is_made || !begun.outcome.lost.is_empty() || Instant::now() >= end || self.is_stopped() {
                 return;
             }
             let next = end.min(Instant::now() + POLL);

@@ -9,7 +9,8 @@ use pushback_preflight::object::is_custom_group;
 use pushback_preflight::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
-use super::change::{Change, Step, Target};
+use super::change::{Step, Target};
+use super::loss;
 use super::mark::MARK;
 use super::steady::CheckResult;
 use crate::app::record::{AppError, AppName, observe};
@@ -149,9 +150,7 @@ impl Before {
         let mut lost = Vec::new();
         if self.is_apps(before) {
             for step in injected.iter().filter(|step| step.target.uid == target.uid) {
-                let Change::Fields(fields) = &step.change else { continue };
-                let gone = fields.iter().filter(|field| field.after.is_some() && field.place.get(&live).is_none());
-                lost.extend(gone.map(|field| field.place.to_string()));
+                lost.extend(loss::lost(step, &live).iter().map(ToString::to_string));
             }
         } else {
             missing(before.get("spec"), live.get("spec"), "spec", &mut lost);

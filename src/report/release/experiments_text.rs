@@ -12,6 +12,7 @@ use crate::report::finding_words::{headline, plain_text, rule_and_check};
 use crate::report::live::options::WIDTH;
 use crate::report::table::Table;
 use crate::report::theme::Theme;
+use crate::text::counted;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::steady::CheckResult;
 
@@ -174,10 +175,16 @@ fn looked(check: &CheckResult) -> String {
 fn summary(report: &RunReport) -> String {
     let verdicts = [Verdict::Resilient, Verdict::Degraded, Verdict::Failed, Verdict::Inconclusive, Verdict::Skipped];
     let count = |verdict| report.experiments.iter().filter(|outcome| outcome.verdict == verdict).count();
-    let counted = verdicts.map(|verdict| (count(verdict), verdict.as_str().to_lowercase()));
+    let counts = verdicts.map(|verdict| (count(verdict), verdict.as_str().to_lowercase()));
     let words: Vec<String> =
-        counted.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    if words.is_empty() { "no experiment".to_owned() } else { words.join(", ") }
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let words = if words.is_empty() { "no experiment".to_owned() } else { words.join(", ") };
+    match (report.failed_checks().count(), &report.upgrade) {
+        (failed, Some(upgrade)) if failed > 0 => {
+            format!("{words}; the upgrade failed {failed} of {}", counted(upgrade.checks.len(), "check"))
+        }
+        _ => words,
+    }
 }
 
 impl ReleaseReport for RunReport {

@@ -167,7 +167,11 @@ impl ExecutionResult {
             return End { outcome, error, ..end };
         }
         if fail_on.is_some_and(|least| worst >= least) {
-            let error = format!("an experiment ended {}", worst.as_str());
+            let is_of_experiment = report.experiments.iter().any(|outcome| outcome.verdict == worst);
+            let error = match report.failed_checks().next() {
+                Some(check) if !is_of_experiment => format!("the upgrade failed: {}: {}", check.check, check.detail),
+                _ => format!("an experiment ended {}", worst.as_str()),
+            };
             return End { error, ..End::new(ExitCode::Failed, RunOutcome::Failed, Counts::default()) };
         }
         End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default())
@@ -375,7 +379,7 @@ impl Executing<'_> {
         let unlocked = if unsteady.is_none() { self.lock_new(locks, missing).await } else { BTreeMap::new() };
         let runner = self.runner(locks, &tell);
         for (number, experiment) in others {
-            let failed = outcomes.iter().find(|outcome| outcome.verdict == Verdict::Failed);
+            let failed = outcomes.iter().find(|outcome| !outcome.leaves_steady());
             let reason = if self.run.stop.borrow().exit_code().is_some() {
                 Some("interrupted before it began".to_owned())
             } else {

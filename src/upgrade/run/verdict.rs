@@ -58,6 +58,9 @@ fn failed(begun: &ActiveExperiment<'_>) -> Option<(Verdict, String)> {
         let reason = format!("it could not be reverted: {}; its journal is kept", outcome.revert_error);
         return Some((Verdict::Failed, reason));
     }
+    if !outcome.lost.is_empty() {
+        return Some((Verdict::Failed, format!("lost: {}", outcome.lost.join("; "))));
+    }
     if !outcome.not_restored.is_empty() {
         let reason = format!("not everything is as before: {}", outcome.not_restored.join("; "));
         return Some((Verdict::Failed, reason));

@@ -11,6 +11,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Controllers: an_upgrade_is_made_after_the_injections_that_belong_before_it,
         Controllers: an_upgrade_that_loses_data_fails,
+        Controllers: experiment_whose_value_leaves_the_schema_fails_at_once,
         Controllers: a_kind_that_has_gone_since_it_was_discovered_holds_no_data,
         Controllers: without_an_upgrade_what_needs_one_is_skipped,
         Controllers: what_is_generated_from_two_releases_runs,
@@ -124,10 +125,53 @@ fn an_upgrade_that_loses_data_fails() {
         ]
     );
     assert_eq!(report["outcome"], "Failed");
-    let deviations = &report["experiments"][0]["deviations"];
-    assert_eq!(deviations[0]["name"], "changed_by_another", "{report}");
+    let deviations = report["experiments"][0]["deviations"].as_array().expect("deviations").iter();
+    let names: Vec<&str> = deviations.filter_map(|deviation| deviation["name"].as_str()).collect();
+    assert_eq!(names, ["lost", "changed_by_another"], "{report}");
+    assert_eq!(report["experiments"][0]["lost"], json!([format!("spec.keep of Backup {namespace}/nightly")]));
     assert_eq!(report["experiments"][0]["verdict"], "Failed", "{report}");
     assert_eq!(operator.journals().len(), 1, "it says what was there before");
+}
+
+/// The field is absent before, so that everything is as before once the value is lost.
+fn experiment_whose_value_leaves_the_schema_fails_at_once() {
+    let operator = Operator::deploy();
+    let namespace = &operator.namespace;
+    let storage = "storage: {type: object, properties: {type: {type: string}, bucket: {type: string}}}";
+    let crd = operator.place.read("operator/crd.yaml");
+    let line = crd.lines().find(|line| line.trim_start().starts_with("keep:")).expect("the field").to_owned();
+    let indent = &line[..line.len() - line.trim_start().len()];
+    operator.place.write("operator/crd.yaml", crd.replace(&line, &format!("{indent}{storage}\n{line}")));
+    operator.apply("operator").expect(0);
+    let backup = json!({"apiVersion": format!("{namespace}.example.com/v1alpha1"), "kind": "Backup", "name": "nightly",
+        "field": "storage", "value": "{\"type\": \"s3\", \"bucket\": \"models\"}"});
+    let mut experiment = operator.experiment("storage", "CRDMutation", "high", &backup);
+    experiment["metadata"]["annotations"] = json!({"chaos.operatorchaos.io/phase": "pre-upgrade"});
+    experiment["spec"]["blastRadius"]["allowDangerous"] = json!(true);
+    experiment["spec"]["hypothesis"]["recoveryTimeout"] = json!("30m");
+    operator.place.write("suite/a.yaml", experiment.to_string());
+    operator.release(|text| text.replace(storage, "other: {type: string}"));
+    let given = ["upgrade", "run", "suite", "--yes", "--max-danger", "high", "--upgrade", "-a", "backup", "-f", "new"];
+    let more = ["--allow-namespace", namespace, "--report", "json=run.json", "--report", "junit=run.xml"];
+    // The wait of half an hour ends with the field.
+    let ran = operator.place.run(&[&given[..], &more].concat()).expect(21);
+    let report: Value = serde_json::from_str(&operator.place.read("run.json")).expect("a report");
+    let outcome = &report["experiments"][0];
+    assert_eq!((&report["outcome"], &outcome["verdict"]), (&json!("Failed"), &json!("Failed")), "{report}");
+    let lost = ["spec.storage.bucket", "spec.storage.type"].map(|path| format!("{path} of Backup {namespace}/nightly"));
+    assert_eq!(outcome["lost"], json!(lost), "{report}");
+    assert_eq!(
+        checks(&report),
+        [(
+            format!("data of Backup {namespace}/nightly is kept"),
+            "lost: spec.storage.bucket, spec.storage.type".to_owned()
+        )]
+    );
+    assert!(ran.stdout.contains("\n1 failed; the upgrade failed 1 of "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("an experiment ended Failed"), "{}", ran.stderr);
+    let junit = operator.place.read("run.xml");
+    assert!(junit.contains("failures=\"2\""), "{junit}");
+    assert!(operator.journals().is_empty(), "everything else is as before");
 }
 
 fn without_an_upgrade_what_needs_one_is_skipped() {
