@@ -22,6 +22,7 @@ pub mod plan;
 mod prune;
 mod read;
 pub mod review;
+pub mod sampling;
 mod step;
 mod storage_schema;
 mod suggest;

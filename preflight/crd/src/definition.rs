@@ -19,6 +19,7 @@ mod schemas;
 mod stored;
 mod structure;
 mod upgrade;
+mod version_losses;
 mod words;
 
 #[cfg(test)]
@@ -36,4 +37,5 @@ pub use round_trip::{RoundTrip, not_kept, round_trip};
 pub use stored::{Blocker, CONVERTING, StoredState};
 pub use structure::{Direction, Kind, Node, NodeChange, StructuralChange, What};
 pub use upgrade::{Schemas, Upgrade};
+pub use version_losses::{VersionLosses, version_losses};
 pub use words::{cut, listed, quoted, short};

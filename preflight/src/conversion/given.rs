@@ -102,8 +102,8 @@ impl GivenPlan {
         names
     }
 
-    /// What the plan says, whoever says it in whichever form.
-    fn content(&self) -> Value {
+    /// Returns what the plan says, without its name and kind.
+    pub(crate) fn content(&self) -> Value {
         let mut content = self.document.value.clone();
         if let Value::Object(fields) = &mut content {
             ["apiVersion", "kind", "metadata"].iter().for_each(|key| drop(fields.shift_remove(*key)));

@@ -22,13 +22,13 @@ fn yaml(text: &str) -> Value {
 }
 
 /// Reads and compiles; every node of the plan has a line of its own.
-fn load(plan: &Value, definition: &Value) -> Result<Converter, Vec<InputError>> {
+pub(super) fn load(plan: &Value, definition: &Value) -> Result<Converter, Vec<InputError>> {
     let document = Document { value: plan.clone(), positions: Arc::new(numbered(plan, "plan.yaml")) };
     compile(&read(&document)?, definition)
 }
 
 /// A definition of the kind Test in example.com whose versions have these fields in `spec`.
-fn definition(versions: &[(&str, Value)]) -> Value {
+pub(super) fn definition(versions: &[(&str, Value)]) -> Value {
     let version = |(name, spec): &(&str, Value)| {
         json!({"name": name, "served": true, "storage": false, "schema": {"openAPIV3Schema": {
             "type": "object", "properties": {"spec": {"type": "object", "properties": spec}},
@@ -43,7 +43,7 @@ fn definition(versions: &[(&str, Value)]) -> Value {
 }
 
 /// A plan for it with these steps and other keys.
-fn plan(more: Value) -> Value {
+pub(super) fn plan(more: Value) -> Value {
     let mut plan = json!({
         "apiVersion": "pushback.dev/v1alpha1", "kind": "ConversionPlan", "metadata": {"name": "tests.example.com"},
     });

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{
-    Crd, LossKind, PairLoss, Schemas, StoredState, Strategy, Upgrade, Version, converted_losses, listed, round_trip,
+    Crd, PairLoss, Schemas, StoredState, Strategy, Upgrade, VersionLosses, listed, round_trip, version_losses,
 };
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
 use serde_json::{Map, Value, json};
 
+use crate::conversion::GivenPlan;
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
@@ -27,6 +28,8 @@ const NAME: &str = "ConversionRoundTrip";
 const STORED: &str = "lostWhenStored";
 const WRITTEN_BACK: &str = "lostWhenWrittenBack";
 const PLANNED: &str = "lostByPlan";
+const FAILED: &str = "notConverted";
+const SAMPLED: &str = "sampled";
 const WEBHOOK: &str = "notJudged";
 const EDITED: &str = "bagEdited";
 
@@ -50,8 +53,10 @@ static META: RuleMeta = RuleMeta {
             "a client that writes an object back unchanged at a version drops what this version does not have",
         ),
         (PLANNED, "by its conversion plan, an object does not come back from another version as it was"),
+        (FAILED, "by its conversion plan, an object cannot be converted to another version, and not be read there"),
+        (SAMPLED, "a conversion plan with expressions was tried on samples without a loss, which is not a proof"),
         (EDITED, "somebody edited the annotation in which objects carry values of other versions"),
-        (WEBHOOK, "a webhook converts objects and there is no conversion plan, so that nothing is claimed"),
+        (WEBHOOK, "a webhook converts objects and no conversion plan says how, so that nothing is claimed"),
     ],
     settings: &[],
     needs: "the definition; where a pair of versions loses fields, or a plan keeps them in an annotation, the objects that \
@@ -83,8 +88,11 @@ impl Rule for ConversionRoundTrip {
         // Worked out once, for all rounds and every page.
         memory.keep(|| stack::with_room(|| AllLosses(changes.iter().map(Losses::of).collect())));
         let pairs: Vec<Pairs<'_>> = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory)).collect();
-        let carries = |pairs: &&Pairs<'_>| edited_bags::are_possible(facts.conversion_plan(&pairs.change.object.name));
-        let lossy = pairs.iter().filter(|pairs| !pairs.losses.written_back.is_empty() || carries(pairs));
+        let converts = |pairs: &&Pairs<'_>| {
+            let plan = facts.conversion_plan(&pairs.change.object.name);
+            edited_bags::are_possible(plan) || (plan.is_some() && pairs.upgrade.new.strategy() == Strategy::Webhook)
+        };
+        let lossy = pairs.iter().filter(|pairs| !pairs.losses.written_back.is_empty() || converts(pairs));
         let needs: Needs = lossy.filter_map(|pairs| pairs.objects()).collect();
         if needs.iter().any(|need| !facts.answers.contains_key(need)) {
             return Checked::More(needs);
@@ -102,7 +110,8 @@ impl Rule for ConversionRoundTrip {
         let changes = &facts.changes.changes;
         let mut pairs = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory));
         if let Some(pairs) = pairs.find(|pairs| pairs.objects().as_ref() == Some(need)) {
-            stack::with_room(|| pairs.fold(state, page));
+            let plan = facts.conversion_plan(&pairs.change.object.name);
+            stack::with_room(|| pairs.fold(plan, state, page));
         }
     }
 }
@@ -130,44 +139,13 @@ impl Losses {
         let new = change.after()?;
         let crd = Crd::of(new);
         let storage = crd.versions.iter().find(|version| version.storage)?.name;
-        let others: Vec<&Version<'_>> =
-            crd.versions.iter().filter(|version| version.served && version.name != storage).collect();
-        if others.is_empty() {
+        if !crd.versions.iter().any(|version| version.served && version.name != storage) {
             return None;
         }
         let upgrade = Upgrade::of(new, new, Server::default());
-        let (mut stored, mut written_back) = (BTreeMap::new(), BTreeMap::new());
-        if crd.strategy() == Strategy::None {
-            let lost = |from: &str, to: &str| -> Option<Vec<PairLoss>> {
-                Some(converted_losses(&upgrade.new_resource(from)?, &upgrade.new_resource(to)?, upgrade.server))
-            };
-            for version in &others {
-                stored.insert(version.name.to_owned(), lost(version.name, storage)?);
-            }
-            for through in &others {
-                let mut all = lost(storage, through.name)?;
-                // What is stored was valid where it was written, which need not be the storage version.
-                for from in others.iter().filter(|from| from.name != through.name) {
-                    let gone_before = &stored[from.name];
-                    let more = lost(from.name, through.name)?.into_iter();
-                    let more: Vec<PairLoss> =
-                        more.filter(|loss| !all.iter().chain(gone_before).any(|known| contains(known, loss))).collect();
-                    all.extend(more);
-                }
-                written_back.insert(through.name.to_owned(), all);
-            }
-            stored.retain(|_, losses: &mut Vec<PairLoss>| !losses.is_empty());
-            written_back.retain(|_, losses: &mut Vec<PairLoss>| !losses.is_empty());
-        }
+        let VersionLosses { stored, written_back } =
+            version_losses(&crd, |version| upgrade.new_resource(version), upgrade.server);
         Some(Self { storage: storage.to_owned(), schemas: Arc::clone(&upgrade.schemas), stored, written_back })
-    }
-}
-
-/// Whether what is lost for the one reason includes what is lost for the other.
-fn contains(known: &PairLoss, loss: &PairLoss) -> bool {
-    match known.kind {
-        LossKind::Field => loss.path.starts_with(&known.path),
-        kind => kind == loss.kind && loss.path == known.path,
     }
 }
 
@@ -194,11 +172,14 @@ impl<'a> Pairs<'a> {
     }
 
     /// Counts the objects that a client of each version would take something from.
-    fn fold(&self, state: &mut Value, page: &[Value]) {
+    fn fold(&self, plan: Option<&GivenPlan>, state: &mut Value, page: &[Value]) {
         if !state.is_object() {
             *state = Value::Object(Map::new());
         }
         edited_bags::fold(state, page);
+        if let Some(plan) = plan.filter(|_| self.upgrade.new.strategy() == Strategy::Webhook) {
+            planned::fold(self, plan, state, page);
+        }
         for version in self.losses.written_back.keys() {
             let Some(there) = self.upgrade.new_resource(version) else { continue };
             for object in page {
@@ -228,7 +209,9 @@ impl<'a> Pairs<'a> {
         }
         if crd.strategy() == Strategy::Webhook {
             let plan = facts.conversion_plan(&self.change.object.name);
-            judgement.findings.extend(planned::check(self, plan, &risk));
+            let folded = folded.as_ref().and_then(|folded| folded.as_ref().ok());
+            let folded = folded.map(|(state, examined)| (state, *examined));
+            judgement.findings.extend(planned::check(self, plan, &risk, folded));
             return judgement;
         }
         for (version, lost) in &losses.stored {

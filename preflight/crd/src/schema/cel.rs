@@ -223,4 +223,10 @@ impl Program {
     pub fn hints(&self) -> Hints {
         hints::collect(&self.root)
     }
+
+    /// Returns the numbers and strings that are written in the expression, in their order and without repetitions.
+    #[must_use]
+    pub fn constants(&self) -> Vec<Json> {
+        hints::constants(&self.root)
+    }
 }

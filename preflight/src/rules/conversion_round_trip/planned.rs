@@ -1,102 +1,218 @@
-//! A definition whose webhook converts: judged by its conversion plan, on objects with a value in every field.
+//! A definition whose webhook converts: judged by its conversion plan, on generated objects and on those that are there.
 
 use std::sync::Arc;
 
-use pushback_crd::definition::{listed, not_kept};
-use pushback_crd::path::{display_path, pointer_key};
+use pushback_crd::definition::{Upgrade, listed};
 use serde_json::{Value, json};
 
-use super::{PLANNED, Pairs, Risk, SHOWN, WEBHOOK};
-use crate::conversion::{ConversionError, Converter, GivenPlan, NoPrograms};
-use crate::finding::{Finding, Verdict};
+use super::{FAILED, NAME, NAMES, PLANNED, Pairs, Risk, SAMPLED, SHOWN, WEBHOOK, count, counted};
+use crate::conversion::plan::ConversionPlan;
+use crate::conversion::sampling::{Defect, DefectKind, RoundTrip, RoundTrips, SampleLimits, Samples, sample};
+use crate::conversion::{Converter, GivenPlan, NoPrograms};
+use crate::finding::{Finding, LiveObjects, Severity, Verdict};
+use crate::object::{ObjectExt, split_api_version};
 
-/// What does not come back, for every ordered pair of versions; one sentence if there is no plan.
-pub(super) fn check(pairs: &Pairs<'_>, plan: Option<&GivenPlan>, risk: &Risk) -> Vec<Finding> {
-    let definition = &pairs.upgrade.new;
-    let unknown = |why: String| {
-        let change = pairs.change;
-        let position = change.locate(&["spec".into(), "conversion".into()]);
-        vec![Finding::new(super::NAME, WEBHOOK, Verdict::Change, change.object.clone(), why).at(position)]
-    };
-    let Some(plan) = plan else {
-        return unknown(
-            "a webhook converts objects and there is no conversion plan: what it loses is not known".to_owned(),
-        );
-    };
-    let Ok(converter) = plan.converter(None, definition.value) else { return Vec::new() };
-    let used: Vec<&str> = definition.versions.iter().filter(|it| it.served || it.storage).map(|it| it.name).collect();
-    let mut findings = Vec::new();
-    for from in &used {
-        for through in used.iter().filter(|through| *through != from) {
-            let lost = match lost(&converter, [from, through, &pairs.losses.storage], converter.exemplar(from)) {
-                Ok(lost) if lost.is_empty() => continue,
-                Ok(lost) => lost,
-                Err(error) => return unknown(format!("the conversion plan cannot be tried: {error}")),
-            };
-            let witness = shrunk(converter.exemplar(from), |object| {
-                self::lost(&converter, [from, through, &pairs.losses.storage], object.clone())
-                    .is_ok_and(|lost| !lost.is_empty())
-            });
-            let message = format!(
-                "by its plan, an object of \"{from}\" that is written back unchanged at \"{through}\" does not keep {}{}",
-                listed(&lost, SHOWN),
-                risk.sentence()
-            );
-            let mut finding = pairs.concerning(PLANNED, risk, true, through, message);
-            finding.witness = Some(Arc::new(witness));
-            let content = json!([from, through, lost]);
-            findings.push(finding.values(Some(json!(lost)), None).bound_to(&content));
+/// The plan of a definition, compiled as the conversion webhook runs it.
+struct Planned<'a> {
+    pairs: &'a Pairs<'a>,
+    given: &'a GivenPlan,
+    plan: ConversionPlan,
+    converter: Converter,
+}
+
+impl<'a> Planned<'a> {
+    fn new(pairs: &'a Pairs<'a>, given: &'a GivenPlan) -> Result<Self, String> {
+        let converter = given.converter(None, pairs.upgrade.new.value).map_err(|errors| {
+            let first = errors.into_iter().next().map(|error| error.message).unwrap_or_default();
+            format!("the conversion plan does not fit the CRD: {first}")
+        })?;
+        if let Some(program) = converter.programs().next() {
+            return Err(format!("the conversion plan hands objects to the program {program:?}, which is not run here"));
         }
+        Ok(Self { pairs, given, plan: given.plan(), converter: converter.as_webhook() })
+    }
+}
+
+/// Judges the plan; `folded` is what the objects that are there say, with their number.
+pub(super) fn check(
+    pairs: &Pairs<'_>,
+    given: Option<&GivenPlan>,
+    risk: &Risk,
+    folded: Option<(&Value, u64)>,
+) -> Vec<Finding> {
+    let Some(given) = given else {
+        let why = "a webhook converts objects and there is no conversion plan: what it loses is not known";
+        return vec![not_judged(pairs, why.to_owned())];
+    };
+    let planned = match Planned::new(pairs, given) {
+        Ok(planned) => planned,
+        Err(why) => return vec![not_judged(pairs, why)],
+    };
+    let upgrade = &pairs.upgrade;
+    let Some(trips) = RoundTrips::new(&planned.converter, upgrade, &NoPrograms) else { return Vec::new() };
+    let samples = sample(&trips, &planned.plan, SampleLimits::default());
+    let mut findings = Vec::new();
+    for defect in &samples.defects {
+        let mut finding = of_defect(&planned, defect, risk);
+        if let Some((state, examined)) = folded.filter(|_| is_of_storage(&planned, &defect.from)) {
+            finding.live_objects = Some(counted(&state[PLANNED][&defect.through], examined));
+        }
+        findings.push(finding);
+    }
+    findings.extend(folded.map(|folded| of_objects(&planned, &samples, folded)).unwrap_or_default());
+    if findings.iter().all(|finding| finding.severity == Severity::Info) && planned.plan.has_hooks() {
+        findings.push(only_sampled(&planned, &samples));
+    }
+    findings.extend(untried(pairs, &samples));
+    findings
+}
+
+fn is_of_storage(planned: &Planned<'_>, version: &str) -> bool {
+    planned.pairs.losses.storage == version
+}
+
+fn not_judged(pairs: &Pairs<'_>, why: String) -> Finding {
+    let change = pairs.change;
+    let position = change.locate(&["spec".into(), "conversion".into()]);
+    let mut finding = Finding::new(NAME, WEBHOOK, Verdict::Change, change.object.clone(), why).at(position);
+    finding.severity = Severity::Warning;
+    finding.remedy("write a ConversionPlan for the CRD, so that its conversions can be tried")
+}
+
+/// What a sample shows. A value that does not survive its own storage is lost whoever the clients are; one that another
+/// version does not keep, once a client writes it back there.
+fn of_defect(planned: &Planned<'_>, defect: &Defect, risk: &Risk) -> Finding {
+    let Pairs { losses, .. } = planned.pairs;
+    let Defect { from, through, kind, path, before, after, reason, witness } = defect;
+    let is_stored = *through == losses.storage;
+    let way = if is_stored {
+        format!("once it is stored as \"{through}\"")
+    } else {
+        format!("once it is written back unchanged at \"{through}\"")
+    };
+    let shown = |value: &Option<Value>| value.as_ref().map(short).unwrap_or_default();
+    let place = if path.is_empty() { "the object" } else { path.as_str() };
+    let message = match kind {
+        DefectKind::Lost => format!("by its plan, an object of \"{from}\" loses {place} {way}"),
+        DefectKind::Changed => format!(
+            "by its plan, {place} of an object of \"{from}\" changes from {} to {} {way}",
+            shown(before),
+            shown(after)
+        ),
+        DefectKind::Invented => {
+            format!("by its plan, an object of \"{from}\" without {place} gets {} {way}", shown(after))
+        }
+        DefectKind::Failed => format!(
+            "by its plan, an object of \"{from}\" cannot be converted, and not be read, {way}: {place}: {reason}"
+        ),
+    };
+    let is_harm = is_stored || *kind == DefectKind::Failed;
+    let check = if *kind == DefectKind::Failed { FAILED } else { PLANNED };
+    let sentence = if is_harm { String::new() } else { risk.sentence() };
+    let mut finding = planned.pairs.concerning(check, risk, true, through, format!("{message}{sentence}"));
+    if is_harm {
+        (finding.verdict, finding.severity) = (Verdict::Breaking, Severity::Error);
+        finding.remedy = Some(
+            "correct the expression so that the way back gives the same, or let the plan keep the original (`removed` \
+             without `drop`)"
+                .to_owned(),
+        );
+    }
+    if planned.converter.acknowledges(defect) {
+        (finding.verdict, finding.severity, finding.remedy) = (Verdict::Change, Severity::Info, None);
+        finding.message.push_str(", as the plan acknowledges");
+    }
+    finding.effect = Some(match kind {
+        DefectKind::Lost => "pruned".to_owned(),
+        DefectKind::Changed | DefectKind::Invented => "altered".to_owned(),
+        DefectKind::Failed => "unreadable".to_owned(),
+    });
+    finding.path = Some(path.clone()).filter(|path| !path.is_empty());
+    finding.witness = Some(Arc::new(witness.clone()));
+    let content = json!([from, through, kind.as_str()]);
+    finding.values(before.clone(), after.clone()).bound_to(&content)
+}
+
+/// Objects that are there and do not come back as they were, where no sample shows it.
+fn of_objects(planned: &Planned<'_>, samples: &Samples, (state, examined): (&Value, u64)) -> Vec<Finding> {
+    let Pairs { change, .. } = planned.pairs;
+    let mut findings = Vec::new();
+    for (through, counts) in state[PLANNED].as_object().into_iter().flatten() {
+        let live = counted(counts, examined);
+        let is_known = |defect: &Defect| is_of_storage(planned, &defect.from) && defect.through == *through;
+        if live.affected == 0 || samples.defects.iter().any(is_known) {
+            continue;
+        }
+        let message = format!(
+            "by its plan, {} that {} there {} not come back from \"{through}\" as {}",
+            number(live.affected, "object"),
+            if live.affected == 1 { "is" } else { "are" },
+            if live.affected == 1 { "does" } else { "do" },
+            if live.affected == 1 { "it was" } else { "they were" },
+        );
+        let position = change.locate(&["spec".into(), "conversion".into()]);
+        let mut finding = Finding::new(NAME, PLANNED, Verdict::Breaking, change.object.clone(), message).at(position);
+        finding.version = Some(through.clone());
+        finding.effect = Some("altered".to_owned());
+        let content = json!([through, live.names]);
+        finding.live_objects = Some(LiveObjects { names: live.names.into_iter().take(NAMES).collect(), ..live });
+        findings.push(finding.bound_to(&content).remedy("correct the expressions of the plan"));
     }
     findings
 }
 
-/// What the version shows before and no longer shows after the object was written back at the other version.
-fn lost(
-    converter: &Converter,
-    [from, through, storage]: [&str; 3],
-    object: Value,
-) -> Result<Vec<String>, ConversionError> {
-    let convert =
-        |object: Value, to: &str| converter.convert(object, to, &NoPrograms).map(|converted| converted.object);
-    let stored = convert(object, storage)?;
-    let mut before = convert(stored.clone(), from)?;
-    let mut after = convert(convert(convert(stored, through)?, storage)?, from)?;
-    for object in [&mut before, &mut after] {
-        if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
-            metadata.shift_remove("annotations");
-        }
-    }
-    Ok(not_kept(&before, &after).iter().map(|path| display_path(path)).collect())
+/// Names what was tried: no sample proves an expression.
+fn only_sampled(planned: &Planned<'_>, samples: &Samples) -> Finding {
+    let Pairs { change, upgrade, .. } = planned.pairs;
+    let message = format!(
+        "its conversion plan has expressions and was tried on {} of {}: nothing was lost, which is not a proof",
+        number(samples.objects as u64, "object"),
+        number(
+            upgrade.new.versions.iter().filter(|version| version.served || version.storage).count() as u64,
+            "version"
+        ),
+    );
+    let position = change.locate(&["spec".into(), "conversion".into()]);
+    let mut finding = Finding::new(NAME, SAMPLED, Verdict::Change, change.object.clone(), message).at(position);
+    finding.severity = Severity::Warning;
+    let schemas = upgrade.new.versions.iter().map(|version| version.schema.cloned().unwrap_or_default());
+    let content = json!([planned.given.content(), schemas.collect::<Vec<_>>()]);
+    finding.bound_to(&content).remedy(
+        "try more with `pushback storage test --samples`, keep its golden files beside the plan, and waive this finding: \
+         the waiver holds until the plan or a schema changes",
+    )
 }
 
-/// The object without everything that is not needed.
-fn shrunk(mut object: Value, is_lossy: impl Fn(&Value) -> bool) -> Value {
-    let mut pointers = Vec::new();
-    list("", &object, &mut pointers);
-    for pointer in pointers {
-        let Some((parent, key)) = pointer.rsplit_once('/') else { continue };
-        let mut smaller = object.clone();
-        match smaller.pointer_mut(parent) {
-            Some(Value::Object(fields)) => drop(fields.shift_remove(&key.replace("~1", "/").replace("~0", "~"))),
-            _ => continue,
-        }
-        if is_lossy(&smaller) {
-            object = smaller;
-        }
-    }
-    object
+/// Versions of which no valid object could be made.
+fn untried(pairs: &Pairs<'_>, samples: &Samples) -> Option<Finding> {
+    (!samples.untried.is_empty()).then(|| {
+        let versions = listed(&samples.untried, SHOWN);
+        not_judged(pairs, format!("no valid object of {versions} could be made to try the conversion plan"))
+    })
 }
 
-/// Pointers to all fields below the type and metadata, the largest first.
-fn list(at: &str, value: &Value, pointers: &mut Vec<String>) {
-    let Value::Object(fields) = value else { return };
-    for (key, value) in fields {
-        if at.is_empty() && ["apiVersion", "kind", "metadata"].contains(&key.as_str()) {
-            continue;
+fn number(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A value, cut if it is long.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    let shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() { format!("{shown}…") } else { text }
+}
+
+/// Counts the objects of a page that do not come back as they were, by the version they go through.
+pub(super) fn fold(pairs: &Pairs<'_>, given: &GivenPlan, state: &mut Value, page: &[Value]) {
+    let Ok(planned) = Planned::new(pairs, given) else { return };
+    let upgrade: &Upgrade<'_> = &pairs.upgrade;
+    let Some(trips) = RoundTrips::new(&planned.converter, upgrade, &NoPrograms) else { return };
+    for object in page {
+        let own = split_api_version(object.text("/apiVersion")).1;
+        for through in trips.versions().into_iter().filter(|through| *through != own) {
+            if matches!(trips.through(through, object), Ok(RoundTrip::Differs(_)) | Err(_)) {
+                count(&mut state[PLANNED][through], object);
+            }
         }
-        let pointer = format!("{at}/{}", pointer_key(key));
-        pointers.push(pointer.clone());
-        list(&pointer, value, pointers);
     }
 }

@@ -1,7 +1,7 @@
 //! Findings of ConversionRoundTrip for pairs of versions, with and without an operator.
 
 use super::*;
-use crate::conversion::PlanSource;
+use crate::conversion::{GivenPlan, PlanSource};
 use crate::facts::{Answer, Verification};
 use crate::object::ObjectRef;
 use crate::source::Document;
@@ -76,8 +76,6 @@ fn judged(changes: Vec<Change>, plan: Option<Value>) -> Vec<Finding> {
     }
 }
 
-use crate::conversion::GivenPlan;
-
 fn lines(changes: Vec<Change>, plan: Option<Value>) -> Vec<String> {
     let line = |finding: Finding| format!("{} {:?} {}", finding.check, finding.verdict, finding.message);
     judged(changes, plan).into_iter().map(line).collect()
@@ -141,6 +139,72 @@ fn a_webhook_is_judged_by_its_plan_or_not_at_all() {
     );
     assert_eq!(judge(Some(plan(json!({"renames": {"spec.old": "spec.new"}})))), [""; 0]);
     assert_eq!(judge(Some(plan(json!({"removed": {"spec.old": {"reason": "kept in the bag"}}})))), [""; 0]);
+}
+
+/// A plan that caps a number, and invents a text where there is none.
+fn lossy() -> (Value, Value) {
+    let read = |text: &str| serde_yaml::from_str::<Value>(text).expect("YAML");
+    let crd = read(include_str!("../../../../tests/data/conversion/lossy/crd.yaml"));
+    (crd, read(include_str!("../../../../tests/data/conversion/lossy/plan.yaml")))
+}
+
+#[test]
+fn plan_that_caps_a_number_and_invents_a_text_is_refused_with_the_smallest_objects() {
+    let (crd, plan) = lossy();
+    let found = judged(vec![change(None, crd)], Some(plan));
+    let line = |finding: &Finding| {
+        let witness = finding.witness.as_deref().map(|it| it["spec"].to_string()).unwrap_or_default();
+        format!("{} {:?} {} {witness}", finding.check, finding.verdict, finding.message)
+    };
+    let text: Vec<String> = found.iter().map(line).collect();
+    insta::assert_snapshot!(text.join("\n"), @r#"
+    lostByPlan Breaking by its plan, an object of "v1" without spec.name gets "unknown" once it is stored as "v2" {}
+    lostByPlan Breaking by its plan, spec.count of an object of "v1" changes from 101 to 100 once it is stored as "v2" {"count":101}
+    lostByPlan Change by its plan, an object of "v2" without spec.title gets "unknown" once it is written back unchanged at "v1" {}
+    "#);
+}
+
+#[test]
+fn plan_with_expressions_that_lose_nothing_is_named_as_sampled_and_never_passes_alone() {
+    let (crd, mut plan) = lossy();
+    plan["steps"][0]["up"] = json!([
+        {"set": "spec.size", "cel": "self.spec.count"}, {"set": "spec.title", "cel": "self.spec.name"},
+    ]);
+    let found = judged(vec![change(None, crd.clone())], Some(plan.clone()));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].check.as_str(), found[0].verdict), (SAMPLED, Verdict::Change));
+    assert_eq!(found[0].severity, Severity::Warning);
+    // A waiver holds until the plan or a schema changes.
+    let print = |plan: &Value, crd: &Value| {
+        judged(vec![change(None, crd.clone())], Some(plan.clone()))[0].compute_fingerprint()
+    };
+    let before = print(&plan, &crd);
+    assert_eq!(before, print(&plan, &crd));
+    plan["steps"][0]["down"][0]["when"] = json!("always");
+    assert_ne!(before, print(&plan, &crd));
+}
+
+#[test]
+fn objects_that_a_plan_changes_are_counted() {
+    let (crd, plan) = lossy();
+    let mut live = crd.clone();
+    live["metadata"]["uid"] = json!("u");
+    live["status"] = json!({"storedVersions": ["v2"]});
+    let document = Document { positions: Arc::new(numbered(&plan, "plan.yaml")), value: plan };
+    let given = GivenPlan::of_document(document, PlanSource::Policy).expect("a plan");
+    let changes = [change(Some(live), crd)];
+    let mut memory = Memory::default();
+    memory.keep(|| AllLosses(changes.iter().map(Losses::of).collect()));
+    let pairs = Pairs::of(&changes, 0, &memory).expect("two versions");
+    let object = |name: &str, spec: Value| json!({"apiVersion": "crm.example.com/v2", "kind": "Person", "metadata": {"name": name}, "spec": spec});
+    let page = [
+        object("whole", json!({"size": 7, "title": "Ada"})),
+        object("none", json!({"size": 7})),
+        object("large", json!({"size": 500, "title": "Bob"})),
+    ];
+    let mut state = json!({});
+    planned::fold(&pairs, &given, &mut state, &page);
+    assert_eq!(state[PLANNED]["v1"], json!({"objects": 1, "names": ["none"]}), "the annotation keeps 500");
 }
 
 #[test]

@@ -57,6 +57,27 @@ pub(super) fn collect_of(node: &Node, variable: &str) -> Hints {
     hints
 }
 
+/// Returns the numbers and strings of an expression.
+pub(super) fn constants(node: &Node) -> Vec<Json> {
+    let mut found = Vec::new();
+    collect_constants(node, &mut found);
+    found
+}
+
+fn collect_constants(node: &Node, found: &mut Vec<Json>) {
+    let constant = match &node.expression {
+        Expression::Int(value) => Some(Json::from(*value)),
+        Expression::Uint(value) => Some(Json::from(*value)),
+        Expression::Double(value) => Some(Json::from(*value)),
+        Expression::String(value) => Some(Json::from(value.as_str())),
+        _ => None,
+    };
+    if let Some(constant) = constant.filter(|constant| !found.contains(constant)) {
+        found.push(constant);
+    }
+    node.expression.for_each_child(|child| collect_constants(child, found));
+}
+
 /// Collects hints; `whole` tells that the value itself is used.
 fn walk<'n>(node: &'n Node, whole: bool, names: &mut Names<'n>, hints: &mut Hints) {
     if let Some(path) = path_of(node, names) {
