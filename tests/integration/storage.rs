@@ -1,6 +1,7 @@
 //! Storage versions on a real API server: what is shown, what is moved, and what is really in etcd afterwards.
 
 mod carried;
+mod clients;
 mod converted;
 pub(crate) mod crd;
 mod disaster;
@@ -24,6 +25,7 @@ use crate::support::TestCase;
 pub(crate) fn tests() -> Vec<TestCase> {
     [
         carried::tests(),
+        clients::tests(),
         converted::tests(),
         disaster::tests(),
         existing::tests(),

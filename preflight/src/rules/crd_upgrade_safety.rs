@@ -2,6 +2,7 @@
 //! It judges the definition as a whole, the lifecycle of its versions, and each schema, by proof or with a witness.
 
 mod checks;
+mod clients;
 pub(super) mod deletion;
 mod invalid;
 mod live;
@@ -196,7 +197,9 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
         judgement.unable.extend(analysis.unable);
         let mut said = BTreeSet::new();
         for found in analysis.findings {
-            judgement.findings.push(live::annotated(facts, settings.live_objects, change, found, &mut said));
+            let only_if_held = found.only_if_held;
+            let finding = live::annotated(facts, settings.live_objects, change, found, &mut said);
+            judgement.findings.extend(Some(finding).filter(|finding| !only_if_held || finding.affected() > 0));
         }
     }
     missing::check(facts, &mut judgement.findings);
@@ -240,6 +243,8 @@ struct Found {
     only_rejects: OnlyRejects,
     /// The need for its objects, if those matter.
     objects: Option<Need>,
+    /// Whether it is shown only if one of these objects is affected.
+    only_if_held: bool,
 }
 
 /// What is known about a change before any objects are read.
@@ -261,7 +266,8 @@ impl Analysis {
         }
         let mut invalid = Vec::new();
         invalid::check(change, facts.cluster.side, &mut invalid);
-        let without_objects = |finding| Found { finding, only_rejects: OnlyRejects::Never, objects: None };
+        let without_objects =
+            |finding| Found { finding, only_rejects: OnlyRejects::Never, objects: None, only_if_held: false };
         analysis.findings.extend(invalid.into_iter().map(without_objects));
         // If it is unknown whether the deletion removes objects, the replacement must accept them.
         let is_replaced = change.operation == Operation::Replace && facts.cluster.side == ClusterSide::Directory;
@@ -278,8 +284,11 @@ impl Analysis {
         let side = facts.cluster.side;
         analysis.findings.extend(changed(&subject, settings).into_iter().map(|(finding, only_rejects)| {
             let need = || live::need(&subject.upgrade, &finding).or_else(|| usage::need(&subject, &finding, side));
-            Found { objects: with_objects.then(need).flatten(), finding, only_rejects }
+            Found { objects: with_objects.then(need).flatten(), finding, only_rejects, only_if_held: false }
         }));
+        let objects = with_objects.then(|| clients::need(&subject)).flatten();
+        let of_clients = clients::findings(&subject, &analysis.findings, objects.as_ref());
+        analysis.findings.extend(of_clients);
         analysis
     }
 }

@@ -73,10 +73,15 @@ fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -
         .collect()
 }
 
-/// A loss that was only possible before is news once it is proved.
+/// Whether a loss was there before. One that was only possible before is news once it is proved. Where a field was lost,
+/// everything in it was.
 fn is_reported(reported: &Losses, difference: &Difference) -> bool {
     let is_proved = matches!(difference.proof, contain::SchemaProof::Breaking { .. });
-    reported.get(&(difference.path.clone(), difference.keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
+    let covers = |path: &[SchemaStep], keyword| {
+        reported.get(&(path.to_vec(), keyword)).is_some_and(|was_proved| *was_proved || !is_proved)
+    };
+    let path = difference.path.as_slice();
+    covers(path, difference.keyword) || (0..path.len()).any(|length| covers(&path[..length], "existingFieldRemoval"))
 }
 
 /// What conversion drops. Conversion does not validate, whatever the target version requires of a write.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::checks::{self, OnlyRejects};
 use super::subject::NAME;
-use super::{Found, usage};
+use super::{Found, clients, usage};
 use crate::facts::{Change, ClusterSide, Facts, Folded, Need};
 use crate::finding::{Decided, Decider, Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
@@ -59,11 +59,13 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
 /// Adds a page to the state: who writes in which version; and for each node that a finding is about, the number of objects
 /// that fail there or below, with some of their names. Other nodes are not counted: there may be as many as objects.
 pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, asked: &[&Found], state: &mut Value, page: &[Value]) {
-    if asked.iter().any(|found| usage::concerns(&found.finding)) {
+    if asked.iter().any(|found| usage::concerns(&found.finding) || clients::concerns(&found.finding)) {
         writers::fold(upgrade.old.group(), entry(state, WRITERS), page);
     }
+    clients::fold(upgrade, asked, state, page);
+    let is_of_a_node = |finding: &Finding| !usage::concerns(finding) && !clients::concerns(finding);
     let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for Found { finding, .. } in asked.iter().filter(|found| !usage::concerns(&found.finding)) {
+    for Found { finding, .. } in asked.iter().filter(|found| is_of_a_node(&found.finding)) {
         let nodes = wanted.entry(finding.version.as_deref().unwrap_or_default()).or_default();
         nodes.insert(finding.path.as_deref().unwrap_or_default());
     }
@@ -122,18 +124,21 @@ pub(super) fn annotated(
     found: Found,
     said: &mut BTreeSet<String>,
 ) -> Finding {
-    let Found { mut finding, only_rejects, objects: Some(need) } = found else { return found.finding };
+    let Found { mut finding, only_rejects, objects: Some(need), .. } = found else { return found.finding };
     match (facts.folded(NAME, &need), change.live.as_deref()) {
         (Some(Folded::State { state, examined, .. }), Some(live)) if usage::concerns(&finding) => {
             let version = finding.version.as_deref().unwrap_or_default();
             finding.version_use = Some(usage::of(version, live, &state[WRITERS], examined));
+        }
+        (Some(Folded::State { state, examined, .. }), Some(live)) if clients::concerns(&finding) => {
+            clients::annotate(&mut finding, live, state, &state[WRITERS], examined);
         }
         (Some(Folded::State { state, examined, cut }), _) => {
             let seen = Seen { is_of_server: facts.cluster.side == ClusterSide::Server, examined, cut };
             count(&seen, mode, only_rejects, &mut finding, &state[TARGETS]);
         }
         // The verdict on a version that goes does not depend on its objects.
-        (Some(Folded::Unable(_)), _) if usage::concerns(&finding) => {}
+        (Some(Folded::Unable(_)), _) if usage::concerns(&finding) || clients::concerns(&finding) => {}
         (Some(Folded::Unable(reason)), _) if said.insert(reason.to_owned()) => {
             finding.message.push_str(&format!(" (its objects could not be listed: {reason})"));
         }

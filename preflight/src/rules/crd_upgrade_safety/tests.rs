@@ -1,6 +1,7 @@
 //! Findings of CRDUpgradeSafety for real definitions of projects, and for single edits of a small one.
 
 mod advice;
+mod clients;
 mod decided;
 mod fingerprints;
 mod hostile;
