@@ -10,6 +10,7 @@ pub mod schema;
 pub mod status;
 pub mod step;
 pub mod suggest;
+pub mod test;
 
 use clap::{Args, Subcommand};
 
@@ -58,6 +59,8 @@ enum StorageCommand {
     Suggest(suggest::SuggestArgs),
     /// Compare conversions of fixed objects with those that files hold
     Golden(golden::GoldenArgs),
+    /// Test a conversion plan on generated, recorded and live objects
+    Test(test::TestArgs),
 }
 
 /// Runs the command.
@@ -75,6 +78,7 @@ pub async fn run(global: &GlobalArgs, arguments: StorageArgs) -> ExitCode {
         StorageCommand::Schema(arguments) => schema::run(global, &arguments),
         StorageCommand::Suggest(arguments) => suggest::run(global, &arguments),
         StorageCommand::Golden(arguments) => golden::run(global, &arguments),
+        StorageCommand::Test(arguments) => test::run(global, &arguments).await,
     }
 }
 

@@ -6,7 +6,7 @@ use pushback_preflight::conversion::Suggestion;
 use serde_json::Value;
 
 use crate::report::escape::terminal_safe;
-use crate::storage::conversion::{ConvertReport, GoldenReport};
+use crate::storage::conversion::{ConvertReport, GoldenReport, TestReport, TestedDefect};
 use crate::text::counted;
 
 /// Values as YAML documents.
@@ -99,4 +99,80 @@ pub fn goldens(report: &GoldenReport) -> String {
         let _ = writeln!(text, "{} as recorded", counted(report.equal.len(), "conversion"));
     }
     text
+}
+
+/// What the test of a plan found.
+#[must_use]
+pub fn tested(report: &TestReport) -> String {
+    let mut text = String::new();
+    for defect in &report.defects {
+        let _ = writeln!(text, "{}", terminal_safe(&defect_line(defect)));
+        let _ = writeln!(text, "  {}", terminal_safe(&content(&defect.witness)));
+    }
+    for version in &report.untried {
+        let _ = writeln!(text, "{}: no valid object could be made", terminal_safe(version));
+    }
+    if let Some(golden) = &report.golden {
+        for line in &golden.different {
+            let _ = writeln!(text, "{}", terminal_safe(line));
+        }
+        for file in &golden.written {
+            let _ = writeln!(text, "{} written", terminal_safe(file));
+        }
+    }
+    for found in report.live.iter().flat_map(|live| &live.affected) {
+        let line = format!("{} through {}: {}", found.object, found.through, found.paths.join(", "));
+        let _ = writeln!(text, "{}", terminal_safe(&line));
+    }
+    let _ = writeln!(
+        text,
+        "{}: {} of {} made {}",
+        terminal_safe(&report.crd),
+        counted(report.objects, "object"),
+        counted(report.versions.len(), "version"),
+        counted(report.trips, "round trip")
+    );
+    if report.refused > 0 {
+        let refused = counted(report.refused, "object");
+        let _ = writeln!(text, "{refused} refused by another version when written back, with an error");
+    }
+    if let Some(golden) = &report.golden {
+        let differing = golden.different.len();
+        let _ = writeln!(text, "{} as recorded, {differing} not", counted(golden.equal, "conversion"));
+    }
+    if let Some(live) = &report.live {
+        let affected = live.affected.iter().map(|found| &found.object).collect::<std::collections::BTreeSet<_>>().len();
+        let examined = counted(live.examined, "live object");
+        let _ = writeln!(text, "{affected} of {examined} would not come back as before");
+    }
+    let (known, new): (Vec<_>, Vec<_>) = report.defects.iter().partition(|defect| defect.acknowledged);
+    let acknowledged = if known.is_empty() { String::new() } else { format!(", {} acknowledged", known.len()) };
+    let _ = match new.len() {
+        0 => writeln!(text, "no defect found{acknowledged}; samples are not a proof"),
+        count => writeln!(text, "{} found{acknowledged}", counted(count, "defect")),
+    };
+    text
+}
+
+fn defect_line(defect: &TestedDefect) -> String {
+    let TestedDefect { from, through, kind, path, before, after, reason, acknowledged, .. } = defect;
+    let path = if path.is_empty() { "the object" } else { path };
+    let shown = |value: &Option<Value>| value.as_ref().map(ToString::to_string).unwrap_or_default();
+    let what = match *kind {
+        "changed" => format!("{path} changes from {} to {}", shown(before), shown(after)),
+        "invented" => format!("{path} is absent, and becomes {}", shown(after)),
+        "failed" => format!("{path}: {reason}"),
+        _ => format!("{path} is lost"),
+    };
+    let acknowledged = if *acknowledged { " (acknowledged)" } else { "" };
+    format!("{from} through {through}: {what}{acknowledged}")
+}
+
+/// An object without its type and name.
+fn content(object: &Value) -> String {
+    let mut content = object.clone();
+    if let Value::Object(fields) = &mut content {
+        fields.retain(|name, _| !["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    }
+    content.to_string()
 }

@@ -1,6 +1,7 @@
 //! Storage versions: what is stored where, moving it, and taking old versions off a definition.
 
 pub mod conversion;
+pub mod conversion_test;
 pub mod convert;
 pub mod golden;
 pub mod migrate;

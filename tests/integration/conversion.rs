@@ -1,8 +1,8 @@
-//! `pushback storage convert`, `schema`, `suggest` and `golden` as a user runs them, on the kind with ten versions.
+//! `pushback storage convert`, `schema`, `suggest`, `golden` and `test` as a user runs them, on the kind with ten versions.
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Pushback, TestCase, cases};
 
@@ -16,6 +16,10 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: the_storage_schema_in_a_definition_keeps_the_bag,
         Nothing: a_draft_names_what_a_field_may_have_become,
         Nothing: goldens_are_recorded_and_compared,
+        Nothing: lossy_plan_fails_its_test_with_the_smallest_objects,
+        Nothing: exact_plan_passes_its_test_with_any_number_of_samples,
+        Nothing: recorded_conversions_are_written_compared_and_checked,
+        Nothing: test_of_a_wrong_input_says_what_is_expected,
     ]
 }
 
@@ -184,4 +188,100 @@ fn goldens_are_recorded_and_compared() {
     assert!(
         golden(&["--update"]).expect(1).stderr.contains("v1-to-v2.yaml: no conversion with expressions is called so")
     );
+}
+
+/// A place with a plan that caps a number and invents a text.
+fn lossy() -> Pushback {
+    let pushback = Pushback::new();
+    for file in ["crd.yaml", "plan.yaml", "object.yaml"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/conversion/lossy");
+        pushback.write(file, std::fs::read_to_string(folder.join(file)).expect("a file of the project"));
+    }
+    pushback
+}
+
+fn tested<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&["storage", "test"], PLAN.as_slice(), more].concat()
+}
+
+/// A place with a plan that gives two fields another name.
+fn exact() -> Pushback {
+    let pushback = lossy();
+    let plan = pushback.read("plan.yaml");
+    let start = plan.split("  removed:").next().expect("the start").to_owned();
+    pushback.write("plan.yaml", start + "  renames: {spec.count: spec.size, spec.name: spec.title}\n");
+    pushback
+}
+
+fn lossy_plan_fails_its_test_with_the_smallest_objects() {
+    let pushback = lossy();
+    let ran = pushback.run(&tested(&["-o", "json"])).expect(10);
+    let report = ran.json();
+    assert_eq!((&report["outcome"], &report["versions"]), (&json!("failed"), &json!(["v1", "v2"])));
+    let defect = |kind: &str| {
+        let defects = report["defects"].as_array().expect("defects").iter();
+        defects.filter(|defect| defect["from"] == "v1" && defect["kind"] == kind).cloned().collect::<Vec<Value>>()
+    };
+    let changed = defect("changed");
+    assert_eq!(changed[0]["witness"]["spec"], json!({"count": 101}), "{report}");
+    assert_eq!((&changed[0]["before"], &changed[0]["after"]), (&json!(101), &json!(100)));
+    assert_eq!(defect("invented")[0]["path"], "spec.name", "{report}");
+    let text = pushback.run(&tested(&[])).expect(10).stdout;
+    assert!(
+        text.contains("v1 through v2: spec.count changes from 101 to 100\n  {\"spec\":{\"count\":101}}\n"),
+        "{text}"
+    );
+}
+
+fn exact_plan_passes_its_test_with_any_number_of_samples() {
+    let pushback = exact();
+    let few = pushback.run(&tested(&["--samples", "20", "-o", "json"])).expect(0).json();
+    assert_eq!((&few["outcome"], &few["objects"], &few["trips"]), (&json!("noDefects"), &json!(40), &json!(40)));
+    let again = pushback.run(&tested(&["--samples", "20", "-o", "json"])).expect(0).json();
+    assert_eq!(few, again);
+    let more = pushback.run(&tested(&["--samples", "900"])).expect(0).stdout;
+    assert!(more.ends_with("no defect found; samples are not a proof\n"), "{more}");
+    // Ten versions, with expressions.
+    let people = place();
+    let report = people.run(&tested(&["--samples", "30", "-o", "json"])).json();
+    assert_eq!(report["versions"].as_array().map(Vec::len), Some(10), "{report}");
+}
+
+fn recorded_conversions_are_written_compared_and_checked() {
+    let pushback = exact();
+    pushback.write("goldens/bob.v1.yaml", pushback.read("object.yaml"));
+    let golden =
+        |more: &[&str]| pushback.run(&[tested(&["--golden", "goldens", "--samples", "5"]), more.to_vec()].concat());
+    let ran = golden(&[]).expect(10);
+    assert!(ran.stdout.contains("goldens/bob.v1.v2.yaml: there is no such file; --update writes it"), "{}", ran.stdout);
+    golden(&["--update"]).expect(0);
+    let written: Value = serde_yaml::from_str(&pushback.read("goldens/bob.v1.v2.yaml")).expect("YAML");
+    assert_eq!(written["spec"], json!({"size": 500, "title": "Bob"}));
+    let report = golden(&["-o", "json"]).expect(0).json();
+    assert_eq!(report["golden"], json!({"equal": 1, "written": [], "different": []}));
+    pushback.write("goldens/bob.v1.v2.yaml", pushback.read("goldens/bob.v1.v2.yaml").replace("500", "501"));
+    let report = golden(&["-o", "json"]).expect(10).json();
+    assert_eq!(report["golden"]["different"].as_array().map(Vec::len), Some(1), "{report}");
+    golden(&["--update"]).expect(0);
+    pushback.write("goldens/ann.v2.v1.yaml", "a: 1\n");
+    let ran = golden(&["--update"]).expect(10);
+    assert!(ran.stdout.contains("goldens/ann.v2.v1.yaml: there is no object for it"), "{}", ran.stdout);
+}
+
+fn test_of_a_wrong_input_says_what_is_expected() {
+    let pushback = exact();
+    pushback.write("empty/readme.md", "");
+    for (more, expected) in [
+        (vec!["--golden", "empty"], "there is no object NAME.VERSION.yaml in it"),
+        (vec!["--golden", "missing"], "missing: it cannot be read"),
+        (vec!["--update"], "--golden"),
+        (vec!["--samples", "0"], "0 is not in 1..=1000000"),
+    ] {
+        let ran = pushback.run(&tested(&more)).expect(1);
+        assert!(ran.stderr.contains(expected), "{more:?}: {}", ran.stderr);
+    }
+    let one = pushback.read("crd.yaml").replacen("\"served\": true", "\"served\": false", 1);
+    pushback.write("crd.yaml", one);
+    let ran = pushback.run(&tested(&[])).expect(1);
+    assert!(ran.stderr.contains("no two versions that are served or stored"), "{}", ran.stderr);
 }

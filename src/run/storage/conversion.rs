@@ -43,7 +43,11 @@ impl ConversionFiles {
         Ok(compile(&ConversionPlan { unassessed: Unassessed::Stash, ..plan }, &definition)?)
     }
 
-    fn read(&self) -> Result<(ConversionPlan, Value), CommandError> {
+    /// Reads plan and CRD.
+    ///
+    /// # Errors
+    /// A file cannot be read, or does not hold exactly one of them.
+    pub fn read(&self) -> Result<(ConversionPlan, Value), CommandError> {
         let plan = match &self.plan {
             None => None,
             Some(path) => {
