@@ -1,6 +1,7 @@
 //! Gathers the facts that the selected rules need, together and concurrently, and runs the rules.
 
 pub mod ahead;
+mod cascade;
 pub mod facts_file;
 mod gather;
 mod programs;
@@ -9,10 +10,11 @@ pub mod second_look;
 
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::rule::Artefact;
+use pushback_preflight::rule::{Artefact, Judgement};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
+use pushback_preflight::{CascadeSize, is_shared, policy};
 
 use self::ahead::Ahead;
 use crate::cluster::Kinds;
@@ -57,6 +59,29 @@ pub async fn run(
     let artefacts = session.artefacts();
     let (report, facts) = session.finish(plan.told_by_the_server(), waivers, today);
     RuleResults { report, facts, artefacts }
+}
+
+/// Finds what is deleted together with the objects of a plan, whichever rules run. The answers are kept for the rules.
+/// A folder does not show it.
+pub async fn cascades(ahead: &Ahead, kinds: &Kinds, plan: &Plan) -> Vec<CascadeSize> {
+    let deletes = plan.objects.iter().any(|planned| planned.change.ends_live_object());
+    let Ok(selection) = policy::select(Some(&["DestructiveChange".to_owned()]), None) else { return Vec::new() };
+    if !deletes || !ahead.cluster().capabilities().server {
+        return Vec::new();
+    }
+    let mut session = Session::of(selection, plan.change_set(), ClusterFacts::default());
+    loop {
+        let needs = session.needs();
+        if needs.is_empty() {
+            break;
+        }
+        let answers = gather::gather(ahead.cluster(), kinds, &session, needs).await;
+        session.answer(answers);
+    }
+    let (_, facts) = session.finish(Judgement::default(), &[], "");
+    let sizes = pushback_preflight::cascade_sizes(&facts);
+    ahead.keep(facts.answers.into_iter().filter(|(need, _)| is_shared(need)));
+    sizes
 }
 
 /// Answers the rules' questions until there are no more.

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::facts::MissingDefinition;
 use pushback_preflight::rule::Judgement;
-use pushback_preflight::{Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
+use pushback_preflight::{CascadeSize, Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
@@ -176,6 +176,8 @@ pub struct Plan {
     pub deletes_app: bool,
     /// Definitions on the cluster that the input lacks, if no app is named.
     pub missing_definitions: Vec<MissingDefinition>,
+    /// What is deleted together with the objects of the plan.
+    pub cascades: Vec<CascadeSize>,
 }
 
 /// Why there is no plan.
@@ -208,6 +210,26 @@ impl Plan {
             changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
             kept: self.retained.objects.clone(),
             missing_definitions: self.missing_definitions.clone(),
+        }
+    }
+
+    /// Adds what is deleted together with objects of the plan.
+    pub fn add_cascades(&mut self, cascades: Vec<CascadeSize>) {
+        for cascade in &cascades {
+            let planned = self.objects.iter_mut().find(|planned| planned.change.object == cascade.object);
+            planned.into_iter().for_each(|planned| planned.notes.push(format!("{cascade} deleted with it")));
+        }
+        self.cascades = cascades;
+    }
+
+    /// The question before the changes are made; it states the size of cascades.
+    #[must_use]
+    pub fn question(&self, question: &str) -> String {
+        let sizes: Vec<String> =
+            self.cascades.iter().map(|cascade| format!("{cascade}, with {}", cascade.object)).collect();
+        match sizes.is_empty() {
+            true => question.to_owned(),
+            false => format!("Also deleted: {}. {question}", sizes.join("; ")),
         }
     }
 

@@ -73,6 +73,19 @@ pub fn entry_of(object: &Value) -> Option<&str> {
     (data.len() == 1 && entries.is_array()).then_some(app)
 }
 
+/// Value of the label that an app's record gives to the app's objects.
+#[must_use]
+pub fn recorded_label(record: &Value) -> Option<String> {
+    let spec: Value = serde_json::from_str(record.text("/data/spec")).ok()?;
+    Some(spec.get("labelValue")?.as_str()?.to_owned())
+}
+
+/// Value of the label that every object of an app has.
+#[must_use]
+pub fn app_label_of(object: &Value) -> Option<&str> {
+    object.label(APP)
+}
+
 /// Bookkeeping is never owned by another object.
 fn is_unowned_config_map(object: &Value) -> bool {
     (object.text("/apiVersion"), object.text("/kind")) == ("v1", "ConfigMap")

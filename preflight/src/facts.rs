@@ -4,15 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_crd::definition::StoredState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
 use crate::conversion::GivenPlan;
 use crate::invocation::Invocation;
-use crate::object::{ObjectExt, ObjectKey, ObjectRef};
+use crate::object::{ObjectKey, ObjectRef};
 use crate::source::{Document, PathSegment, Position, Positions};
 use crate::words;
+
+mod needs;
 
 words! {
     /// What apply does to one object.
@@ -325,64 +327,18 @@ pub enum Need {
         /// Number of the definition, from 0.
         number: usize,
     },
-    /// All objects of all kinds in a namespace, streamed like `Objects`, answered by [`Answer::Folded`].
+    /// All objects of all kinds in a namespace, streamed like `Objects`, answered by [`Answer::Listed`].
     NamespaceContents {
         /// Namespace to list.
         namespace: String,
         /// Group and kind of the resources to skip.
         except: BTreeSet<(String, String)>,
     },
-}
-
-impl Need {
-    /// All objects of a live definition; `None` if no version is served.
-    #[must_use]
-    pub fn objects_of(state: &StoredState) -> Option<Self> {
-        let StoredState { group, kind, plural, .. } = state;
-        Some(Self::Objects {
-            group: group.clone(),
-            version: state.readable()?.to_owned(),
-            kind: kind.clone(),
-            resource: plural.clone(),
-            limit: 0,
-        })
-    }
-
-    /// The number of objects of a live definition; `None` if no version is served.
-    #[must_use]
-    pub fn count_of(state: &StoredState) -> Option<Self> {
-        let StoredState { group, kind, plural, .. } = state;
-        Some(Self::ObjectCount {
-            group: group.clone(),
-            version: state.readable()?.to_owned(),
-            kind: kind.clone(),
-            resource: plural.clone(),
-        })
-    }
-
-    /// Whether the fact describes what is lost with the object of a change: the objects of a definition's kind, the
-    /// contents of a namespace, the volume of a claim. It may be outdated when the change is made.
-    #[must_use]
-    pub fn tells_what_goes_with(&self, change: &Change) -> bool {
-        let live = change.live.as_deref();
-        let text = |pointer: &str| live.map(|live| live.text(pointer)).unwrap_or_default();
-        let is = |group: &str, kind: &str| change.object.group == group && change.object.kind == kind;
-        match self {
-            Self::Objects { group, kind, .. } => {
-                change.object.is_definition()
-                    && (group.as_str(), kind.as_str()) == (text("/spec/group"), text("/spec/names/kind"))
-            }
-            Self::NamespaceContents { namespace, .. } => is("", "Namespace") && *namespace == change.object.name,
-            Self::Object { object } => {
-                is("", "PersistentVolumeClaim")
-                    && (object.group.as_str(), object.kind.as_str()) == ("", "PersistentVolume")
-                    && object.name == text("/spec/volumeName")
-            }
-            Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } => false,
-            Self::Models { .. } | Self::ConversionPlans | Self::Existing { .. } | Self::PodCount { .. } => false,
-            Self::Program { .. } => false,
-        }
-    }
+    /// Everything that the garbage collector deletes together with these objects, answered by [`Answer::Dependents`].
+    Dependents {
+        /// The objects that the change set deletes.
+        owners: BTreeSet<DeletedOwner>,
+    },
 }
 
 /// A set of needs, to be gathered together.
@@ -438,6 +394,24 @@ pub enum Answer {
         examined: u64,
         /// Whether the limit ended the stream early.
         cut: bool,
+    },
+    /// The final states of the rules' `fold` over many kinds.
+    Listed {
+        /// Map from rule name to its state.
+        state: Value,
+        /// Number of objects streamed.
+        examined: u64,
+        /// Kinds whose objects are missing.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unlisted: Vec<UnlistedKind>,
+    },
+    /// The objects that are deleted with their owners.
+    Dependents {
+        /// The objects, sorted.
+        objects: Vec<Dependent>,
+        /// Kinds whose objects are missing.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unlisted: Vec<UnlistedKind>,
     },
     /// The number of objects.
     Count {
@@ -534,9 +508,21 @@ impl Facts {
             Answer::Folded { state, examined, cut } => {
                 Folded::State { state: state.get(rule).unwrap_or(&Value::Null), examined: *examined, cut: *cut }
             }
+            Answer::Listed { state, examined, .. } => {
+                Folded::State { state: state.get(rule).unwrap_or(&Value::Null), examined: *examined, cut: false }
+            }
             Answer::Unable { reason } => Folded::Unable(reason),
             _ => Folded::Unable("the answer does not fit the question"),
         })
+    }
+
+    /// Kinds whose objects are missing in the answer to a need.
+    #[must_use]
+    pub fn unlisted(&self, need: &Need) -> &[UnlistedKind] {
+        match self.answers.get(need) {
+            Some(Answer::Listed { unlisted, .. } | Answer::Dependents { unlisted, .. }) => unlisted,
+            _ => &[],
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod api_lifecycle;
 pub mod bookkeeping;
+pub mod cascade;
 pub mod cause;
 pub mod conversion;
 pub mod custom;
@@ -47,7 +48,7 @@ pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
 pub use object::{ObjectExt, ObjectKey, ObjectRef};
 pub use policy::Policy;
 pub use remedy::{Audience, Remedy, RemedyKind};
-pub use rules::read_by_pods;
+pub use rules::{CascadeSize, cascade_sizes, is_shared, read_by_pods};
 pub use selection::Selection;
 pub use session::Session;
 pub use source::{InputError, PathSegment, Position, Positions};

@@ -1,6 +1,7 @@
 //! The rules, one file each; a large rule has a folder as well.
 //! [`crate::registry`] lists them.
 
+mod cascaded;
 mod conversion_round_trip;
 mod crd_upgrade_safety;
 mod destructive_change;
@@ -19,6 +20,7 @@ mod writers;
 pub(crate) use conversion_round_trip::ConversionRoundTrip;
 pub(crate) use crd_upgrade_safety::CrdUpgradeSafety;
 pub(crate) use destructive_change::DestructiveChange;
+pub use destructive_change::{CascadeSize, cascade_sizes, is_shared};
 pub(crate) use existing_objects::ExistingObjects;
 pub(crate) use field_conflicts::FieldConflicts;
 pub(crate) use permission_validation::PermissionValidation;

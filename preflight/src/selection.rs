@@ -444,7 +444,15 @@ mod tests {
     fn without_flag_and_config_the_default_set_runs() {
         let selection = select(None, None).expect("defaults are valid");
         let names: Vec<_> = selection.rules.iter().map(|selected| selected.rule.meta().name).collect();
-        assert_eq!(names, ["CRDUpgradeSafety", "StoredVersions", "PermissionValidation", "References", "RemovedAPIs"]);
+        let defaults = [
+            "CRDUpgradeSafety",
+            "StoredVersions",
+            "PermissionValidation",
+            "References",
+            "RemovedAPIs",
+            "DestructiveChange",
+        ];
+        assert_eq!(names, defaults);
         assert_eq!(selection.origin, Origin::Default);
     }
 }

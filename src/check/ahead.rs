@@ -61,6 +61,15 @@ impl Ahead {
     }
 }
 
+impl Ahead {
+    /// Keeps answers for the rules.
+    pub(super) fn keep(&self, answers: impl Iterator<Item = (Need, Answer)>) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = answers.map(|(need, answer)| (need, tokio::spawn(std::future::ready(Ok(answer)))));
+        asked.answers.extend(kept);
+    }
+}
+
 impl Foresee for Ahead {
     fn write_in(&self, namespace: &str) {
         if self.rules.is_empty() {

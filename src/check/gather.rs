@@ -6,13 +6,14 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use pushback_preflight::cascade::UnlistedKind;
 use pushback_preflight::facts::AccessRule;
 use pushback_preflight::parts::parts;
 use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs, ObjectExt, ObjectRef};
 use serde_json::Value;
 
-use super::programs;
+use super::{cascade, programs};
 use crate::cluster::{
     Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn, list_all, pages, reviews,
 };
@@ -68,6 +69,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
         }
+        Need::Dependents { owners } => Ok(cascade::dependents(cluster, kinds, owners).await),
     }
 }
 
@@ -265,9 +267,8 @@ async fn contents(
     except: &BTreeSet<(String, String)>,
 ) -> Result<Answer, String> {
     // The objects of a group that does not answer are unknown.
-    if let Some((group, reason)) = kinds.broken().next() {
-        return Err(format!("group {group} could not be read: {reason}"));
-    }
+    let mut unlisted: Vec<UnlistedKind> =
+        kinds.broken().map(|(group, reason)| cascade::broken(group, reason)).collect();
     let wanted = kinds
         .iter()
         .filter(|kind| kind.namespaced && kind.offers("list"))
@@ -279,19 +280,25 @@ async fn contents(
             match list_all(cluster, &query).await {
                 Ok(list) => Ok(list.items),
                 Err(error) if error.kind == ErrorKind::UnknownKind => Ok(Vec::new()),
-                Err(error) => Err(format!("failed to list {}: {error}", kind.kind)),
+                Err(error) => Err(cascade::unlisted(&kind, namespace, error.kind, &error.message)),
             }
         };
         listed.boxed()
     };
-    let pages: Vec<BoxFuture<'_, Result<Vec<Arc<Value>>, String>>> = wanted.map(list).collect();
+    let pages: Vec<BoxFuture<'_, Result<Vec<Arc<Value>>, UnlistedKind>>> = wanted.map(list).collect();
     let mut pages = futures::stream::iter(pages).buffered(KINDS_AT_ONCE);
     let mut state = Value::Null;
     let mut examined = 0_u64;
     while let Some(items) = pages.next().await {
-        let items: Vec<Value> = items?.iter().map(|item| (**item).clone()).collect();
+        let items: Vec<Value> = match items {
+            Ok(items) => items.iter().map(|item| (**item).clone()).collect(),
+            Err(missing) => {
+                unlisted.push(missing);
+                continue;
+            }
+        };
         examined += items.len() as u64;
         session.fold(need, &mut state, &items);
     }
-    Ok(Answer::Folded { state, examined, cut: false })
+    Ok(Answer::Listed { state, examined, unlisted })
 }

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::judge::Refused;
+use pushback_preflight::judge::{Refused, RunReport};
+use pushback_preflight::object::is_custom_group;
 use pushback_preflight::rule::{Judgement, Mode};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Change, ChangeSet, Facts, Need, Needs, Operation};
+use pushback_preflight::{Change, ChangeSet, Facts, Finding, Need, Needs, Operation};
 
 use super::gather::gather;
 use crate::cluster::{Cluster, Kinds};
@@ -29,7 +30,17 @@ pub struct SecondLook {
     pub waivers: Vec<Waiver>,
     /// Date that waiver expiry is judged by.
     pub today: String,
+    /// The last search for what is deleted with the owners.
+    pub dependents: DependentsSearch,
 }
+
+/// Most searches for dependents in a run. Each lists every kind, so that not every deletion can have its own: the first
+/// one has, and those of custom resources and cluster-scoped objects, which own most.
+const SEARCHES: usize = 8;
+
+/// The result of the last search for dependents, shared by the deletions of a run.
+#[derive(Debug, Default)]
+pub struct DependentsSearch(tokio::sync::Mutex<(usize, Refused)>);
 
 impl SecondLook {
     /// Whether the verdict on a change depends on what is deleted with its object, which may be more by now.
@@ -49,13 +60,63 @@ impl SecondLook {
             invocation: self.facts.invocation.clone(),
             ..Facts::default()
         };
-        let mut session = Session::new(self.rules_that_count(), facts);
+        let report = self.session(self.rules_that_count(), facts, |need| need.tells_what_goes_with(&change)).await;
+        if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
+    }
+
+    /// Judges again what the garbage collector deletes with an object.
+    ///
+    /// # Errors
+    /// The deletion is refused now.
+    pub async fn judge_dependents(&self, change: &Change) -> Result<(), Refused> {
+        let was_searched = self.facts.answers.keys().any(|need| matches!(need, Need::Dependents { .. }));
+        if !was_searched || !change.ends_live_object() {
+            return Ok(());
+        }
+        let is_far_reaching = change.object.namespace.is_empty() || is_custom_group(&change.object.group);
+        let mut last = self.dependents.0.lock().await;
+        if last.0 == 0 || (is_far_reaching && last.0 < SEARCHES) {
+            *last = (last.0 + 1, self.search_dependents().await);
+        }
+        let key = change.object.key();
+        let concerns = |finding: &&Finding| {
+            let of_another_deletion =
+                || self.facts.changes.find(&finding.object.key()).is_some_and(Change::ends_live_object);
+            finding.object.key() == key || !of_another_deletion()
+        };
+        let refused = Refused {
+            findings: last.1.findings.iter().filter(concerns).cloned().collect(),
+            unable: last.1.unable.clone(),
+        };
+        if refused.findings.is_empty() && refused.unable.is_empty() { Ok(()) } else { Err(refused) }
+    }
+
+    /// Searches again for what is deleted with all objects that the run deletes, and judges that.
+    async fn search_dependents(&self) -> Refused {
+        let whole = &self.facts.changes;
+        let changes = ChangeSet { changes: whole.changes.iter().map(as_judged).collect(), ..whole.clone() };
+        let mut selection = self.rules_that_count();
+        let searches = |need: &Need| matches!(need, Need::Dependents { .. });
+        selection.rules.retain(|it| it.rule.plan(&changes, &it.settings).iter().any(searches));
+        let facts = Facts {
+            changes,
+            cluster: self.facts.cluster.clone(),
+            invocation: self.facts.invocation.clone(),
+            ..Facts::default()
+        };
+        let report = self.session(selection, facts, searches).await;
+        if report.outcome.refuses() { Refused::by(report) } else { Refused::default() }
+    }
+
+    /// Runs rules on facts that are known, but for those to ask again.
+    async fn session(&self, selection: Selection, facts: Facts, asks_again: impl Fn(&Need) -> bool) -> RunReport {
+        let mut session = Session::new(selection, facts);
         loop {
             let needs = session.needs();
             if needs.is_empty() {
                 break;
             }
-            let stands = |need: &Need| self.facts.answers.contains_key(need) && !need.tells_what_goes_with(&change);
+            let stands = |need: &Need| self.facts.answers.contains_key(need) && !asks_again(need);
             let (known, open): (Needs, Needs) = needs.into_iter().partition(stands);
             session.answer(known.into_iter().map(|need| (need.clone(), self.facts.answer(&need))));
             if !open.is_empty() {
@@ -63,8 +124,7 @@ impl SecondLook {
                 session.answer(answers);
             }
         }
-        let (report, _) = session.finish(Judgement::default(), &self.waivers, &self.today);
-        if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
+        session.finish(Judgement::default(), &self.waivers, &self.today).0
     }
 
     /// The rules whose verdict can be another one by now, and can refuse.
@@ -83,10 +143,6 @@ impl SecondLook {
         if change.stands_alone() && !self.selection.rules.iter().any(|it| it.rule.compares_the_whole()) {
             return ChangeSet { changes: vec![change.clone()], ..set };
         }
-        let as_judged = |other: &Change| {
-            let writes = matches!(other.operation, Operation::Create | Operation::Update);
-            Change { operation: if writes { Operation::Noop } else { other.operation }, ..other.clone() }
-        };
         let mut changes: Vec<Change> = whole.changes.iter().map(as_judged).collect();
         let key = change.object.key();
         match changes.iter_mut().find(|other| other.object.key() == key) {
@@ -95,6 +151,12 @@ impl SecondLook {
         }
         ChangeSet { changes, missing_definitions: whole.missing_definitions.clone(), ..set }
     }
+}
+
+/// A change that has been judged, as context for another one: what it writes is not checked again.
+fn as_judged(change: &Change) -> Change {
+    let writes = matches!(change.operation, Operation::Create | Operation::Update);
+    Change { operation: if writes { Operation::Noop } else { change.operation }, ..change.clone() }
 }
 
 /// The first reason, and the number of further ones.
@@ -184,6 +246,7 @@ mod tests {
             facts: Facts { changes: ChangeSet { changes, ..ChangeSet::default() }, ..Facts::default() },
             waivers: Vec::new(),
             today: "2026-01-01".to_owned(),
+            dependents: DependentsSearch::default(),
         };
         for change in &look.facts.changes.changes[..UPDATES] {
             look.judge(change.clone()).await.expect("allowed");

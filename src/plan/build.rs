@@ -251,6 +251,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         forgets,
         deletes_app: false,
         missing_definitions,
+        cascades: Vec::new(),
     })
 }
 
@@ -308,6 +309,7 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         forgets: false,
         deletes_app,
         missing_definitions: Vec::new(),
+        cascades: Vec::new(),
     })
 }
 

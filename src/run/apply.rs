@@ -122,8 +122,8 @@ impl Apply {
                 *agreed = news;
                 return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
             }
-            let question = (!self.is_confirmed).then_some("Apply these changes?");
-            rounds.agree(news.filter(|_| plan.has_changes()), question).await?;
+            let question = (!self.is_confirmed).then(|| plan.question("Apply these changes?"));
+            rounds.agree(news.filter(|_| plan.has_changes()), question.as_deref()).await?;
             if record::rename(run, &setup, &plan.observed).await? {
                 continue;
             }

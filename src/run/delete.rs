@@ -101,7 +101,8 @@ impl Delete {
                     options: &options,
                     foresee: if self.is_dry { &() } else { &setup.ahead },
                 };
-                let plan = plan::build_delete(request).await?;
+                let mut plan = plan::build_delete(request).await?;
+                planning::add_cascades(&setup, &mut plan).await;
                 let going = match setup.details {
                     Some(_) if self.derived == Derived::WaitedFor => {
                         let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
@@ -147,7 +148,7 @@ impl Delete {
             }
             let question = if plan.deletes_app { "Delete the app and these objects?" } else { "Delete these objects?" };
             let news = rounds.news(&plan).filter(|_| plan.deletes_app || plan.has_changes());
-            rounds.agree(news, Some(question)).await?;
+            rounds.agree(news, Some(&plan.question(question))).await?;
             match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
                     let is_done = outcome.progress.iter().all(|progress| *progress == Progress::Done);

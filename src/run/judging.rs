@@ -19,7 +19,7 @@ use super::setup::Setup;
 use crate::atomic_file;
 use crate::check::facts_file::{self, FactsFile};
 use crate::check::report::ReportParts;
-use crate::check::second_look::SecondLook;
+use crate::check::second_look::{DependentsSearch, SecondLook};
 use crate::check::{self, RuleResults};
 use crate::config::Config;
 use crate::event::{DiagnosticCode, Event, RuleLine};
@@ -105,6 +105,7 @@ pub async fn judge(
         facts,
         waivers: waivers.into_iter().chain(converted(plan).map(|(_, waiver)| waiver)).collect(),
         today,
+        dependents: DependentsSearch::default(),
     };
     Ok(PreflightResult { report, second_look: Arc::new(second_look) })
 }

@@ -12,6 +12,7 @@ use super::running::Run;
 use super::setup::Setup;
 use super::{conversion_plans, details};
 use crate::app::record::Observed;
+use crate::check;
 use crate::cluster::Kinds;
 use crate::event::{EndCause, Event};
 use crate::exit::ExitCode;
@@ -87,9 +88,17 @@ pub async fn plan_apply(
         options: &how,
         foresee: &setup.ahead,
     };
-    let plan = plan::build(request, wanted).await?;
+    let mut plan = plan::build(request, wanted).await?;
+    add_cascades(setup, &mut plan).await;
     conversion_plans::check(setup, &plan, &mut warnings).await?;
     Ok((plan, warnings))
+}
+
+/// Adds to a plan what is deleted together with its objects. kapp does not ask for it.
+pub async fn add_cascades(setup: &Setup, plan: &mut Plan) {
+    if setup.details.is_none() {
+        plan.add_cascades(check::cascades(&setup.ahead, &setup.kinds, plan).await);
+    }
 }
 
 /// The manifest's kind and its place, if the cluster does not serve it. A definition among the manifests may still bring it.

@@ -67,6 +67,30 @@ const LOOK: [(&str, usize); 2] = [("discovery", 3), ("get configmaps", 2)];
 /// What preflight asks about permissions in one namespace, whatever the number of objects.
 const ACCESS: [(&str, usize); 2] = [("create selfsubjectaccessreviews", 1), ("create selfsubjectrulesreviews", 1)];
 
+/// What else the objects may own: each kind of the namespace is listed for the plan, and again before the first deletion.
+const DEPENDENTS: [(&str, usize); 20] = [
+    ("list cronjobs", 2),
+    ("list daemonsets", 2),
+    ("list deployments", 2),
+    ("list horizontalpodautoscalers", 2),
+    ("list ingresses", 2),
+    ("list jobs", 2),
+    ("list limitranges", 2),
+    ("list networkpolicies", 2),
+    ("list persistentvolumeclaims", 2),
+    ("list poddisruptionbudgets", 2),
+    ("list replicationcontrollers", 2),
+    ("list resourceclaims", 2),
+    ("list resourceclaimtemplates", 2),
+    ("list resourcequotas", 2),
+    ("list rolebindings", 2),
+    ("list roles", 2),
+    ("list secrets", 2),
+    ("list serviceaccounts", 2),
+    ("list services", 2),
+    ("list statefulsets", 2),
+];
+
 fn expected(parts: &[&[(&str, usize)]]) -> BTreeMap<String, usize> {
     parts.concat().into_iter().map(|(what, count)| (what.to_owned(), count)).collect()
 }
@@ -106,8 +130,8 @@ fn a_deletion_costs_a_delete_an_object_and_a_fixed_number_more() {
     counted.app.apply(&objects(60, "value"), &[]).expect(0);
     let cost = counted.cost(|app| app.delete(&[]));
     // Objects, other records with the app's label, history, shards; the record and the one history entry go, too.
-    let own = [("list configmaps", 4), ("delete configmaps", 60 + 2), ("patch configmaps", 1)];
-    assert_eq!(cost, expected(&[&LOOK, &ACCESS, &own]));
+    let own = [("list configmaps", 4 + 2), ("delete configmaps", 60 + 2), ("patch configmaps", 1)];
+    assert_eq!(cost, expected(&[&LOOK, &ACCESS, &own, &DEPENDENTS]));
 }
 
 fn a_large_inventory_costs_its_shards_and_its_objects_are_one_page() {

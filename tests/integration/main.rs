@@ -9,6 +9,7 @@ mod architecture;
 mod bad_input;
 mod budgets;
 mod bystanders;
+mod cascades;
 mod command_line;
 mod command_reference;
 mod completion;
@@ -112,6 +113,7 @@ fn all_tests() -> Vec<TestCase> {
         bad_input::tests(),
         budgets::tests(),
         bystanders::tests(),
+        cascades::tests(),
         command_line::tests(),
         command_reference::tests(),
         completion::tests(),

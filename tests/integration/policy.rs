@@ -157,11 +157,11 @@ fn without_a_source_every_loosening_is_told() {
         assert!(!keys.contains("Waivers") || history.contains("trust me"), "{history}");
     }
     insta::assert_snapshot!(table, @"
-    mode: CRDUpgradeSafety mode, StoredVersions, PermissionValidation; off: StoredVersions, PermissionValidation
-    check: CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation; off: StoredVersions, PermissionValidation
-    profile: CRDUpgradeSafety profile, CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation; off: StoredVersions, PermissionValidation
-    no rule: CRDUpgradeSafety, StoredVersions, PermissionValidation; off: CRDUpgradeSafety, StoredVersions, PermissionValidation
-    another rule: CRDUpgradeSafety, StoredVersions; off: CRDUpgradeSafety, StoredVersions
+    mode: CRDUpgradeSafety mode, StoredVersions, PermissionValidation, DestructiveChange; off: StoredVersions, PermissionValidation, DestructiveChange
+    check: CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation, DestructiveChange; off: StoredVersions, PermissionValidation, DestructiveChange
+    profile: CRDUpgradeSafety profile, CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation, DestructiveChange; off: StoredVersions, PermissionValidation, DestructiveChange
+    no rule: CRDUpgradeSafety, StoredVersions, PermissionValidation, DestructiveChange; off: CRDUpgradeSafety, StoredVersions, PermissionValidation, DestructiveChange
+    another rule: CRDUpgradeSafety, StoredVersions, DestructiveChange; off: CRDUpgradeSafety, StoredVersions, DestructiveChange
     a waiver of everything: CRDUpgradeSafety; off: 
     ");
 }

@@ -45,27 +45,27 @@ fn with_a_source_manifests_add_rules_and_take_none_away() {
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "FieldConflicts"}]))), @"CRDUpgradeSafety, FieldConflicts | RuleOff CRDUpgradeSafety not followed | ");
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | ");
     // A source without the key has the defaults.
-    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn | RuleOff CRDUpgradeSafety not followed, RuleOff StoredVersions not followed, RuleOff PermissionValidation not followed | ");
+    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange | RuleOff CRDUpgradeSafety not followed, RuleOff StoredVersions not followed, RuleOff PermissionValidation not followed, RuleOff DestructiveChange not followed | ");
     insta::assert_snapshot!(show(Some(Some(json!([]))), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn |  | ");
 }
 
 #[test]
 fn without_a_source_the_manifests_decide_and_it_is_told() {
     let show = |manifests| resolved(None, None, manifests);
-    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn |  | ");
-    insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out");
-    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed | StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange |  | ");
+    insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed, RuleOff DestructiveChange followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed, RuleOff DestructiveChange followed | StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
     // A rule that is not a default and that the manifests add is theirs.
-    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety"}, {"name": "PermissionValidation"}, {"name": "UpgradeDiff", "config": {"mode": "warn", "model": "/m"}}]))), @"CRDUpgradeSafety, PermissionValidation, UpgradeDiff warn | RuleOff StoredVersions followed, OutsideOnly UpgradeDiff model not followed | StoredVersions: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety"}, {"name": "PermissionValidation"}, {"name": "UpgradeDiff", "config": {"mode": "warn", "model": "/m"}}]))), @"CRDUpgradeSafety, PermissionValidation, UpgradeDiff warn | RuleOff StoredVersions followed, RuleOff DestructiveChange followed, OutsideOnly UpgradeDiff model not followed | StoredVersions: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
 }
 
 #[test]
 fn the_flag_chooses_rules_and_is_no_source_of_settings() {
     let warn = || json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]);
     let flag: Option<&[&str]> = Some(&["CRDUpgradeSafety"]);
-    insta::assert_snapshot!(resolved(flag, None, Some(warn())), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules");
-    insta::assert_snapshot!(resolved(flag, Some(None), Some(warn())), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules");
-    insta::assert_snapshot!(resolved(Some(&["none"]), Some(None), None), @" |  | CRDUpgradeSafety: --preflight=none, StoredVersions: --preflight=none, PermissionValidation: --preflight=none");
+    insta::assert_snapshot!(resolved(flag, None, Some(warn())), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules, DestructiveChange: --preflight names other rules");
+    insta::assert_snapshot!(resolved(flag, Some(None), Some(warn())), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules, DestructiveChange: --preflight names other rules");
+    insta::assert_snapshot!(resolved(Some(&["none"]), Some(None), None), @" |  | CRDUpgradeSafety: --preflight=none, StoredVersions: --preflight=none, PermissionValidation: --preflight=none, DestructiveChange: --preflight=none");
 }
 
 #[test]

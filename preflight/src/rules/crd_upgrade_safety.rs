@@ -86,6 +86,13 @@ static META: RuleMeta = RuleMeta {
             ]),
         },
         Setting {
+            name: "unprovedDeletion",
+            doc: "the effect of a CRD that is deleted on a folder or git ref, which do not show the objects of a cluster: \
+                  `failMode` decides, or it only warns",
+            kind: SettingKind::Choice(&["failMode", "warn"]),
+            order: Order::Words(&["failMode", "warn"]),
+        },
+        Setting {
             name: "checks",
             doc: "what happens to findings of single checks: `error` refuses, `warn` only warns, `off` says nothing",
             kind: SettingKind::Map(&checks::SETTINGS),
@@ -105,7 +112,16 @@ struct OwnSettings {
     profile: Profile,
     live_objects: live::Mode,
     versions: Versions,
+    unproved_deletion: UnprovedDeletion,
     checks: Levels,
+}
+
+/// The effect of a deletion whose extent files do not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum UnprovedDeletion {
+    FailMode,
+    Warn,
 }
 
 impl Rule for CrdUpgradeSafety {
@@ -114,7 +130,7 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[("liveObjects", "auto")]
+        &[("liveObjects", "auto"), ("unprovedDeletion", "warn")]
     }
 
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
@@ -122,7 +138,7 @@ impl Rule for CrdUpgradeSafety {
             .changes
             .iter()
             .filter(|change| deletion::concerns(change))
-            .filter_map(|change| deletion::need(change, changes))
+            .flat_map(|change| deletion::needs(change, changes))
             .collect()
     }
 
@@ -315,6 +331,12 @@ fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<(Finding, OnlyR
 
 /// Applies the severity that the settings give to a single check; `None` if the check is off.
 fn weighed(mut finding: Finding, settings: &OwnSettings) -> Option<Finding> {
+    let is_unproved = finding.verdict == Verdict::Unknown
+        && [DELETION.deletion, DELETION.replacement].contains(&finding.check.as_str());
+    if is_unproved && settings.unproved_deletion == UnprovedDeletion::Warn {
+        finding.verdict = Verdict::Change;
+        finding.severity = Severity::Warning;
+    }
     match checks::find(&finding.check).map_or(Level::Error, |check| settings.checks.of(check.name)) {
         Level::Off => return None,
         Level::Warn if finding.verdict != Verdict::Change => {

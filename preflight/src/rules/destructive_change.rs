@@ -1,17 +1,22 @@
 //! Rule DestructiveChange: losses that no later apply can undo: stored data, objects of others in a namespace, the size
 //! of a workload, and a large part of the app at once.
 
+mod dependents;
 mod loss;
 mod namespace;
 mod share;
+mod size;
 mod storage;
 mod ways_out;
 mod workload;
 
 use serde_json::Value;
 
+pub use self::size::{CascadeSize, cascade_sizes, is_shared};
+
 use self::loss::{Judge, LostFrom, NAME, OwnSettings};
 
+use super::cascaded;
 use super::crd_upgrade_safety::{self, deletion};
 use super::levels::Level;
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs};
@@ -25,6 +30,9 @@ const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "cr
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DestructiveChange;
 
+/// Check for kinds that could not be listed.
+const NOT_LISTED: &str = "notListed";
+
 /// The levels of a check that refuses by default.
 const STRICT: SettingKind = SettingKind::Choice(&["error", "warn", "off"]);
 
@@ -34,12 +42,18 @@ const CHECKS: &[(&str, &str)] = &[
         DEFINITIONS.deletion,
         "a definition is deleted or replaced, and with it all objects of its kind; reported by CRDUpgradeSafety if that runs",
     ),
-    (storage::CLAIM, "a claim is deleted or replaced, and its volume is deleted with it"),
+    (
+        dependents::CHECK,
+        "an object is deleted or replaced, and the garbage collector deletes objects outside the app that it owns",
+    ),
+    (dependents::OWN, "the owner of an object that the app keeps is deleted or replaced, and the object with it"),
+    (storage::CLAIM, "a claim, or its owner, is deleted or replaced, and its volume is deleted with it"),
     (storage::VOLUME, "a volume is deleted or replaced, and its storage is deleted with it"),
     (workload::CLAIMS, "a StatefulSet is deleted or shrinks, and its retention policy then deletes claims"),
     (workload::REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at the same time"),
     (workload::REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
     (share::CHECK, "a large share of the app's objects is deleted"),
+    (NOT_LISTED, "a kind could not be listed, so what is deleted with an object is not fully known"),
 ];
 
 static META: RuleMeta = RuleMeta {
@@ -60,6 +74,8 @@ static META: RuleMeta = RuleMeta {
                     order: Order::ERROR,
                 },
                 Setting { name: DEFINITIONS.deletion, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: dependents::CHECK, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: dependents::OWN, doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting { name: storage::CLAIM, doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting { name: storage::VOLUME, doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting {
@@ -72,6 +88,19 @@ static META: RuleMeta = RuleMeta {
                 Setting { name: workload::REPLICAS, doc: "the same", kind: STRICT, order: Order::ERROR },
                 Setting { name: share::CHECK, doc: "the same", kind: STRICT, order: Order::ERROR },
             ]),
+        },
+        Setting {
+            name: "losses",
+            doc: "the losses that are looked for: `all`, or only data and objects of others (`irreversible`), without \
+                  replaced StatefulSets, replicas and the share of deleted objects",
+            order: Order::Words(&["all", "irreversible"]),
+            kind: SettingKind::Choice(&["all", "irreversible"]),
+        },
+        Setting {
+            name: "unlisted",
+            doc: "what a kind is that may not or cannot be listed: the rule is `unable`, or one warning names the right",
+            order: Order::Words(&["unable", "warn"]),
+            kind: SettingKind::Choice(&["unable", "warn"]),
         },
         Setting {
             name: "deletedShare",
@@ -93,9 +122,10 @@ static META: RuleMeta = RuleMeta {
             ]),
         },
     ],
-    needs: "the volume of a claim that is deleted; where a namespace is deleted, a list of everything in it; where a \
-            definition is deleted and CRDUpgradeSafety does not run, a list of the objects of its kind",
-    default: false,
+    needs: "where anything is deleted or replaced, lists of the metadata of all objects that it can own; the volume of a \
+            claim that is deleted; where a namespace is deleted, a list of everything in it; where a CRD is deleted and \
+            CRDUpgradeSafety does not run, a list of the objects of its kind",
+    default: true,
     on_directory: true,
 };
 
@@ -104,10 +134,15 @@ impl Rule for DestructiveChange {
         &META
     }
 
+    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
+        &[("failMode", "open"), ("losses", "irreversible"), ("unlisted", "warn")]
+    }
+
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs {
         let settings: OwnSettings = settings.own();
-        let on = |check: &str| settings.checks.of(check) != Level::Off;
+        let on = |check: &str| settings.level(check) != Level::Off;
         let mut needs = Needs::new();
+        needs.extend(cascaded::need(changes).filter(|_| on(dependents::CHECK) || on(dependents::OWN)));
         for change in changes.changes.iter().filter(|change| change.ends_live_object()) {
             needs.extend(namespace::need(change).filter(|_| on(namespace::CHECK)));
             needs.extend(storage::need(change).filter(|_| on(storage::CLAIM)));
@@ -119,9 +154,11 @@ impl Rule for DestructiveChange {
         ways_out::ways_out(facts, finding)
     }
 
-    fn check(&self, facts: &Facts, settings: &Settings, _memory: &mut Memory) -> Checked {
-        let settings: OwnSettings = settings.own();
-        let missing = definitions_to_list(facts, &settings);
+    fn check(&self, facts: &Facts, all: &Settings, _memory: &mut Memory) -> Checked {
+        let settings: OwnSettings = all.own();
+        let mut wanted = definitions_to_list(facts, &settings);
+        wanted.extend(dependents::volumes(facts).into_iter().filter(|_| settings.level(storage::CLAIM) != Level::Off));
+        let missing: Needs = wanted.into_iter().filter(|need| !facts.answers.contains_key(need)).collect();
         if !missing.is_empty() {
             return Checked::More(missing);
         }
@@ -133,6 +170,8 @@ impl Rule for DestructiveChange {
             workload::check(&mut judge, change);
         }
         share::check(&mut judge);
+        dependents::check(&mut judge);
+        dependents::unlisted(&mut judge, &self.plan(&facts.changes, all));
         Checked::Done(judge.judgement)
     }
 
@@ -146,7 +185,7 @@ impl Rule for DestructiveChange {
 
 /// Whether this rule judges definitions: if CRDUpgradeSafety runs, it proves the same and says more.
 fn judges_definitions(facts: &Facts, settings: &OwnSettings) -> bool {
-    settings.checks.of(DEFINITIONS.deletion) != Level::Off && !facts.rules.contains(crd_upgrade_safety::NAME)
+    settings.level(DEFINITIONS.deletion) != Level::Off && !facts.rules.contains(crd_upgrade_safety::NAME)
 }
 
 fn definitions_to_list(facts: &Facts, settings: &OwnSettings) -> Needs {
@@ -154,8 +193,7 @@ fn definitions_to_list(facts: &Facts, settings: &OwnSettings) -> Needs {
         return Needs::new();
     }
     let deleted = facts.changes.changes.iter().filter(|change| deletion::concerns(change));
-    let needs = deleted.filter_map(|change| deletion::need(change, &facts.changes));
-    needs.filter(|need| !facts.answers.contains_key(need)).collect()
+    deleted.flat_map(|change| deletion::needs(change, &facts.changes)).collect()
 }
 
 fn definition(judge: &mut Judge<'_>, change: &Change) {

@@ -96,12 +96,14 @@ impl Writer {
 
     /// Before an object is deleted: what is deleted with it is still what was judged.
     pub(super) async fn goes_alone(&self, planned: &Planned) -> Result<(), Failure> {
+        const WHAT: &str = "not deleted: preflight refuses what would now be deleted with it";
         let change = &planned.change;
-        let Some(second_look) = self.second_look.as_ref().filter(|it| it.rests_on_what_goes_with(change)) else {
+        let Some(second_look) = &self.second_look else { return Ok(()) };
+        second_look.judge_dependents(change).await.map_err(|refused| refusal(WHAT, refused))?;
+        if !second_look.rests_on_what_goes_with(change) {
             return Ok(());
-        };
-        let judged = second_look.judge(change.clone()).await;
-        judged.map_err(|refused| refusal("not deleted: preflight refuses what would now be deleted with it", refused))
+        }
+        second_look.judge(change.clone()).await.map_err(|refused| refusal(WHAT, refused))
     }
 
     /// After a namespace began to terminate: no new object can be created in it, and those created since the last look

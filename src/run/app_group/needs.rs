@@ -110,9 +110,14 @@ pub(super) async fn put_off(
     Ok(())
 }
 
-/// Objects that the run deletes: API group, and `namespace/name` as findings have it.
+/// Objects that the run deletes.
 #[derive(Debug, Default)]
-pub(super) struct Going(BTreeSet<(String, String)>);
+pub(super) struct Going {
+    /// API group, and `namespace/name` as findings about CRDs have it.
+    by_group: BTreeSet<(String, String)>,
+    /// The objects as findings about namespaces and owners have them, each with its namespace.
+    shown: BTreeMap<String, String>,
+}
 
 impl Going {
     /// Adds what a plan deletes.
@@ -122,22 +127,35 @@ impl Going {
                 "" => object.name.clone(),
                 namespace => format!("{namespace}/{}", object.name),
             };
-            self.0.insert((object.group.clone(), place));
+            self.by_group.insert((object.group.clone(), place));
+            self.shown.insert(object.to_string(), object.namespace.clone());
         }
     }
 
-    /// Whether these findings are about nothing but custom resources that go.
+    /// Whether these findings are about nothing but objects that the run deletes.
     pub(super) fn contain(&self, findings: &[Finding]) -> bool {
-        let is_about_them = |finding: &Finding| {
-            let Some(affected) = &finding.live_objects else { return false };
-            let Some((_, group)) = finding.object.name.split_once('.') else { return false };
-            let of_group = self.0.iter().filter(|(known, _)| known == group).count() as u64;
-            let is_known = |name: &String| self.0.contains(&(group.to_owned(), name.clone()));
-            finding.object.kind == "CustomResourceDefinition"
-                && affected.affected <= of_group
-                && affected.names.iter().all(is_known)
-        };
-        !findings.is_empty() && findings.iter().all(is_about_them)
+        !findings.is_empty() && findings.iter().all(|finding| self.contains_those_of(finding))
+    }
+
+    fn contains_those_of(&self, finding: &Finding) -> bool {
+        let Some(live) = &finding.live_objects else { return false };
+        let are_shown = || live.names.iter().all(|name| self.shown.contains_key(name));
+        match (finding.object.kind.as_str(), finding.check.as_str()) {
+            ("CustomResourceDefinition", _) => {
+                let Some((_, group)) = finding.object.name.split_once('.') else { return false };
+                let of_group = self.by_group.iter().filter(|(known, _)| known == group).count() as u64;
+                let is_known = |name: &String| self.by_group.contains(&(group.to_owned(), name.clone()));
+                // What the objects of the kind own is judged where these are deleted.
+                let counted = finding.old.as_ref().and_then(|old| old.get("objects")?.as_u64());
+                counted.unwrap_or(live.affected) <= of_group && live.names.iter().all(is_known)
+            }
+            ("Namespace", "namespaceDeleted") => {
+                let inside = self.shown.values().filter(|namespace| **namespace == finding.object.name).count() as u64;
+                live.affected <= inside && are_shown()
+            }
+            (_, "dependentsDeleted") => live.affected == live.names.len() as u64 && are_shown(),
+            _ => false,
+        }
     }
 }
 
@@ -178,5 +196,15 @@ mod tests {
             assert!(!going.contain(&[others]));
         }
         assert!(!going.contain(&[]));
+        let namespace = |affected, name: &str| {
+            let object = reference("", "Namespace", "", "shop");
+            let mut finding = Finding::new("DestructiveChange", "namespaceDeleted", Verdict::Breaking, object, "m");
+            let names = vec![name.to_owned()];
+            finding.live_objects = Some(LiveObjects { affected, examined: affected, names });
+            finding
+        };
+        assert!(going.contain(&[namespace(1, "Part.example.com shop/p")]));
+        assert!(!going.contain(&[namespace(2, "Part.example.com shop/p")]));
+        assert!(!going.contain(&[namespace(1, "Secret shop/p")]));
     }
 }

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use pushback_crd::definition::Crd;
+use pushback_crd::definition::{Crd, listed};
 use serde_json::{Value, json};
 
 use super::subject::is_crd;
+use crate::cascade::Dependent;
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
 use crate::rule::Judgement;
+use crate::rules::cascaded;
 
 /// Maximum number of objects to examine beyond those that the change set deletes: enough to show the extent.
 const ENOUGH: u64 = 500;
@@ -58,6 +60,11 @@ pub(in crate::rules) fn fold(state: &mut Value, page: &[Value]) {
     }
 }
 
+/// The stream of all objects of the kind, and what they own.
+pub(in crate::rules) fn needs(change: &Change, changes: &ChangeSet) -> Vec<Need> {
+    need(change, changes).into_iter().chain(cascaded::need(changes)).collect()
+}
+
 pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, judgement: &mut Judgement) {
     let Some(live) = change.live.as_deref() else {
         judgement.unable.push(format!("{}: the live definition is not known", change.object));
@@ -98,7 +105,34 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
         judgement.findings.push(unknown(names, change, &crd));
         return;
     }
-    judgement.findings.push(finding(names, change, &crd, &lost, examined, cut));
+    let owned = if lost.is_empty() { Vec::new() } else { cascaded::of_root(facts, live.uid()) };
+    judgement.findings.push(finding(names, change, &crd, &Lost { objects: &lost, owned: &owned, examined, cut }));
+}
+
+/// The objects that are deleted with a CRD.
+struct Lost<'a> {
+    /// Names of the objects of its kind.
+    objects: &'a [&'a str],
+    /// The objects that these own.
+    owned: &'a [&'a Dependent],
+    /// Number of objects that were listed.
+    examined: u64,
+    /// Whether there are more.
+    cut: bool,
+}
+
+impl Lost<'_> {
+    /// The objects that are owned, for a message: `, and 2 objects that they own (Secret shop/a, Secret shop/b)`.
+    fn owned(&self) -> String {
+        let objects = match self.owned.len() {
+            0 => return String::new(),
+            1 => "1 object".to_owned(),
+            count => format!("{count} objects"),
+        };
+        let mut names: Vec<String> = self.owned.iter().map(|owned| owned.object.to_string()).collect();
+        names.sort();
+        format!(", and {objects} that they own ({})", listed(&names, SHOWN))
+    }
 }
 
 /// The check that a change is reported under, and a description of the change.
@@ -125,7 +159,8 @@ fn unknown(names: &Names, change: &Change, crd: &Crd<'_>) -> Finding {
     finding
 }
 
-fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examined: u64, cut: bool) -> Finding {
+fn finding(names: &Names, change: &Change, crd: &Crd<'_>, all: &Lost<'_>) -> Finding {
+    let Lost { objects: lost, owned, examined, cut } = *all;
     let (check, done) = fate(names, change);
     let (verdict, message) = if lost.is_empty() && examined == 0 {
         (Verdict::Change, format!("the definition is {done}; there is no {} object", crd.kind()))
@@ -135,18 +170,25 @@ fn finding(names: &Names, change: &Change, crd: &Crd<'_>, lost: &[&str], examine
         let count = if cut { format!("at least {}", lost.len()) } else { lost.len().to_string() };
         let objects = if lost.len() == 1 && !cut { "object" } else { "objects" };
         let kind = crd.kind();
-        (Verdict::Breaking, format!("the definition is {done}, and {count} {kind} {objects} would be deleted with it"))
+        let owned = all.owned();
+        (
+            Verdict::Breaking,
+            format!("the definition is {done}, and {count} {kind} {objects} would be deleted with it{owned}"),
+        )
     };
     let mut finding = Finding::new(names.rule, check, verdict, change.object.clone(), message)
         .at(change.locate(&[]))
         .bound_to(&json!([verdict, crd.value.get("spec"), change.after().and_then(|after| after.get("spec"))]));
     if verdict == Verdict::Breaking {
         finding.live_objects = Some(LiveObjects {
-            affected: lost.len() as u64,
-            examined,
+            affected: (lost.len() + owned.len()) as u64,
+            examined: examined + owned.len() as u64,
             names: lost.iter().take(SHOWN).map(ToString::to_string).collect(),
         });
         finding.blocks = Some("read".to_owned());
+        if !owned.is_empty() {
+            finding.old = Some(json!({"objects": lost.len(), "owned": owned.len()}));
+        }
         finding.remedy = Some(match change.operation {
             Operation::Replace => "change the definition in place, or move the objects away first".to_owned(),
             _ => format!("delete or move away the {} objects first, or keep the definition", crd.kind()),

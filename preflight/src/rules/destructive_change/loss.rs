@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::{share, workload};
 use crate::facts::{Change, Facts, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Judgement;
@@ -14,8 +15,43 @@ pub(super) const NAME: &str = "DestructiveChange";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct OwnSettings {
     pub(super) checks: Levels,
+    pub(super) losses: Losses,
+    pub(super) unlisted: Unlisted,
     pub(super) deleted_share: Share,
 }
+
+/// The losses that the rule looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Losses {
+    All,
+    /// Data, and objects of others.
+    Irreversible,
+}
+
+/// The effect of a kind that cannot be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Unlisted {
+    Unable,
+    Warn,
+}
+
+impl OwnSettings {
+    /// The level of a check; checks of other losses than those looked for are off.
+    pub(super) fn level(&self, check: &str) -> Level {
+        let is_left_out = self.losses == Losses::Irreversible && RESTORABLE.contains(&check);
+        if is_left_out { Level::Off } else { self.checks.of(check) }
+    }
+
+    /// Whether a kind that cannot be listed only causes a warning.
+    pub(super) fn only_warns_of_unlisted(&self) -> bool {
+        self.unlisted == Unlisted::Warn
+    }
+}
+
+/// Checks of losses that a later apply can restore.
+const RESTORABLE: [&str; 3] = [workload::REPLACED, workload::REPLICAS, share::CHECK];
 
 /// The minimum size from which the check of this name reports.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -43,13 +79,13 @@ pub(super) enum LostFrom {
 
 impl Judge<'_> {
     pub(super) fn is_off(&self, check: &str) -> bool {
-        self.settings.checks.of(check) == Level::Off
+        self.settings.level(check) == Level::Off
     }
 
     /// Reports a loss, depending on the check's setting and on whether the user asked for it.
     pub(super) fn lose(&mut self, from: LostFrom, mut finding: Finding) {
         let is_wanted = from == LostFrom::App && self.facts.changes.deletes_app;
-        match self.settings.checks.of(&finding.check) {
+        match self.settings.level(&finding.check) {
             Level::Off => return,
             Level::Warn => finding = warning(finding),
             Level::Error if is_wanted => finding = warning(finding),

@@ -13,7 +13,12 @@ pub(super) const VOLUME: &str = "persistentVolumeDeleted";
 /// The need for the volume of a claim.
 pub(super) fn need(change: &Change) -> Option<Need> {
     let volume = change.live.as_deref()?.text("/spec/volumeName");
-    (is_core(change, "PersistentVolumeClaim") && !volume.is_empty()).then(|| Need::Object {
+    volume_need(volume).filter(|_| is_core(change, "PersistentVolumeClaim"))
+}
+
+/// The need for a volume by its name.
+pub(super) fn volume_need(volume: &str) -> Option<Need> {
+    (!volume.is_empty()).then(|| Need::Object {
         object: ObjectRef {
             version: "v1".to_owned(),
             kind: "PersistentVolume".to_owned(),
@@ -113,11 +118,11 @@ fn policy(volume: &Value) -> &str {
 }
 
 /// `Recycle` erases the volume as well.
-fn deletes_data(volume: &Value) -> bool {
+pub(super) fn deletes_data(volume: &Value) -> bool {
     policy(volume) != "Retain"
 }
 
-fn capacity(volume: &Value) -> String {
+pub(super) fn capacity(volume: &Value) -> String {
     match volume.text("/spec/capacity/storage") {
         "" => String::new(),
         size => format!(" ({size})"),

@@ -1,5 +1,6 @@
 //! What counts as a loss, in a small model of a cluster; settings, and the effect of deleting the app.
 
+mod dependents;
 mod fingerprints;
 
 use std::sync::Arc;
@@ -7,11 +8,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cascade::{Cascade, Node, UnlistedKind, owners_of};
 use crate::facts::Operation;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, Verification};
 use crate::finding::{Finding, Severity};
 use crate::judge::{Outcome, RunReport};
-use crate::object::ObjectRef;
+use crate::object::{ObjectExt, ObjectRef};
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;
@@ -25,6 +27,8 @@ struct Cluster {
     forbidden: bool,
     directory: bool,
     deletes_app: bool,
+    /// Kinds that may not be listed.
+    unlisted: Vec<UnlistedKind>,
     /// Names of the other rules in the run.
     others: Vec<&'static str>,
     waivers: Vec<Waiver>,
@@ -59,6 +63,18 @@ impl Cluster {
             Need::NamespaceContents { namespace, except } => fold(&|object| {
                 object.namespace == *namespace && !except.contains(&(object.group.clone(), object.kind.clone()))
             }),
+            Need::Dependents { owners } => {
+                let mut cascade = Cascade::new(owners);
+                for object in self.objects.iter().filter(|object| !owners_of(object).is_empty()) {
+                    cascade.add(Node::from_object(object));
+                }
+                for owner in cascade.grow() {
+                    let exists = self.objects.iter().any(|object| object.uid() == owner.uid);
+                    cascade.set_existing(&owner.uid, exists);
+                }
+                cascade.grow();
+                Answer::Dependents { objects: cascade.into_dependents(), unlisted: self.unlisted.clone() }
+            }
             other => panic!("not needed: {other:?}"),
         }
     }
@@ -85,6 +101,20 @@ fn run_with(changes: Vec<Change>, cluster: &Cluster, config: &Value) -> RunRepor
         assert!(finding.severity != Severity::Error || finding.remedy.is_some(), "no way out: {}", finding.message);
     }
     report
+}
+
+/// The object with its name as uid.
+fn with_uid(mut object: Value) -> Value {
+    object["metadata"]["uid"] = object["metadata"]["name"].clone();
+    object
+}
+
+/// The object with its name as uid, and an owner of this uid.
+fn owned(object: Value, owner: &str) -> Value {
+    let mut object = with_uid(object);
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "ex.com/v1", "kind": "Owner", "name": owner, "uid": owner}]);
+    object
 }
 
 /// One line per finding, and the outcome.
@@ -515,9 +545,16 @@ fn every_check_can_warn_and_be_switched_off() {
     let mut changes = app(5, 0);
     changes.extend([delete(namespace()), delete(claim("pv-1")), delete(volume("Delete")), delete(definition)]);
     changes.push(change(Operation::Replace, Some(set), Some(silent)));
-    let cluster = Cluster::with(&[config_map("other"), volume("Delete"), object("ex.com/v1", "Foo", "other/a")]);
+    // An owner of an object outside the app, and of one that the app keeps.
+    let kept = owned(object("v1", "ConfigMap", "shop/kept"), "owner");
+    changes.push(delete(with_uid(object("ex.com/v1", "Owner", "shop/owner"))));
+    changes.push(change(Operation::Noop, Some(kept.clone()), Some(kept.clone())));
+    let outside = owned(object("ex.com/v1", "Foo", "shop/outside"), "owner");
+    let cluster =
+        Cluster::with(&[config_map("other"), volume("Delete"), object("ex.com/v1", "Foo", "other/a"), kept, outside]);
+    let listed = CHECKS.iter().filter(|(check, _)| *check != NOT_LISTED);
     let all = |word: Value| -> Value {
-        json!({"checks": CHECKS.iter().map(|(check, _)| ((*check).to_owned(), word.clone())).collect::<serde_json::Map<_, _>>()})
+        json!({"checks": listed.clone().map(|(check, _)| ((*check).to_owned(), word.clone())).collect::<serde_json::Map<_, _>>()})
     };
     let severities = |config: &Value| {
         let report = run_with(changes.clone(), &cluster, config);
@@ -526,7 +563,7 @@ fn every_check_can_warn_and_be_switched_off() {
         (report.outcome, all)
     };
     let expect = |severity: &str| {
-        let mut all: Vec<String> = CHECKS.iter().map(|(check, _)| format!("{check} {severity}")).collect();
+        let mut all: Vec<String> = listed.clone().map(|(check, _)| format!("{check} {severity}")).collect();
         all.sort();
         all
     };

@@ -76,6 +76,7 @@ impl Cluster {
             Need::Objects { .. }
             | Need::ObjectCount { .. }
             | Need::NamespaceContents { .. }
+            | Need::Dependents { .. }
             | Need::Models { .. }
             | Need::Existing { .. }
             | Need::PodCount { .. }
