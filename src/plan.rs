@@ -4,6 +4,7 @@ mod absent;
 mod aggregated;
 pub mod annotations;
 pub mod answer;
+mod base;
 mod bindings;
 pub mod body;
 mod build;
@@ -21,7 +22,6 @@ mod foresee;
 pub mod graph;
 pub mod guard;
 pub mod live;
-mod missing;
 mod misspelt;
 mod operators;
 pub mod ordering;
@@ -50,7 +50,6 @@ mod tests;
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
-use pushback_preflight::facts::MissingDefinition;
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::{CascadeSize, Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
 
@@ -174,10 +173,10 @@ pub struct Plan {
     pub forgets: bool,
     /// Whether the user explicitly deletes the whole app.
     pub deletes_app: bool,
-    /// Definitions on the cluster that the input lacks, if no app is named.
-    pub missing_definitions: Vec<MissingDefinition>,
     /// What is deleted together with the objects of the plan.
     pub cascades: Vec<CascadeSize>,
+    /// Whether no app is named, so that the app is everything in the base.
+    pub is_of_base: bool,
 }
 
 /// Why there is no plan.
@@ -205,11 +204,14 @@ impl Plan {
     #[must_use]
     pub fn change_set(&self) -> ChangeSet {
         ChangeSet {
-            app: self.observed.app.name.clone(),
+            app: if self.is_of_base && self.observed.record.is_none() {
+                String::new()
+            } else {
+                self.observed.app.name.clone()
+            },
             deletes_app: self.deletes_app,
             changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
             kept: self.retained.objects.clone(),
-            missing_definitions: self.missing_definitions.clone(),
         }
     }
 

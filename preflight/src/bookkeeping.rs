@@ -42,6 +42,12 @@ pub fn is_membership_label(key: &str) -> bool {
     matches!(key, APP | ASSOCIATION)
 }
 
+/// Whether a deploy tool writes this annotation: in a manifest, it comes from a dump.
+#[must_use]
+pub fn is_written_annotation(key: &str) -> bool {
+    key == IDENTITY || key == "kapp.k14s.io/original" || key.starts_with("kapp.k14s.io/original-diff")
+}
+
 /// Name of the app if the object looks like its record.
 #[must_use]
 pub fn record_of(object: &Value) -> Option<&str> {

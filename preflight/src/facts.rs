@@ -180,7 +180,7 @@ impl Change {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeSet {
-    /// Name of the app.
+    /// Name of the app; empty if none is named, and the base of a comparison counts as the app.
     pub app: String,
     /// The user deletes the whole app by name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -190,20 +190,6 @@ pub struct ChangeSet {
     /// Live objects of the app that are neither in the changes nor deleted: kept by `--patch` or an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Arc<Value>>,
-    /// CustomResourceDefinitions on the live side that are missing in the input, sorted by object. Filled only if no
-    /// app is named, so nothing is pruned: a comparison of files still notices a removed definition.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing_definitions: Vec<MissingDefinition>,
-}
-
-/// A definition on the live side that is missing in the input.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct MissingDefinition {
-    /// Reference to the definition.
-    pub object: ObjectRef,
-    /// The definition on the live side.
-    pub live: Arc<Value>,
 }
 
 impl ChangeSet {

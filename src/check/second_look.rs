@@ -149,7 +149,7 @@ impl SecondLook {
             Some(place) => *place = change.clone(),
             None => changes.push(change.clone()),
         }
-        ChangeSet { changes, missing_definitions: whole.missing_definitions.clone(), ..set }
+        ChangeSet { changes, ..set }
     }
 }
 

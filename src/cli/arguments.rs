@@ -159,12 +159,12 @@ pub struct AppArgs {
     pub namespace: NamespaceArgs,
 }
 
-/// Which app, where none need be named: what is compared with files is no app's.
+/// App selection for commands where the app is optional: the base of a comparison with files is the app.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "App")]
 pub struct OptionalAppArgs {
-    /// App name; with --cluster dir:, file: or git: it can be left out, and then the input is compared with what is
-    /// there, and nothing is pruned [default there: check]
+    /// App name. With --cluster dir:, file: or git: it can be left out: then everything there is the app, and an object
+    /// that the manifests lack is a deletion
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label)]
     pub app: Option<String>,
     #[command(flatten)]

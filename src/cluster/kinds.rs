@@ -35,6 +35,12 @@ impl Kind {
         join_api_version(&self.group, &self.version)
     }
 
+    /// Whether only its objects are known, in a folder that lacks its CRD: which verbs it has is not.
+    #[must_use]
+    pub fn is_guessed(&self) -> bool {
+        self.verbs.is_empty()
+    }
+
     /// Whether it supports a verb.
     #[must_use]
     pub fn offers(&self, verb: &str) -> bool {

@@ -135,6 +135,44 @@ pub fn configs_among(files: &[(String, String)]) -> Result<Vec<Manifest>, Vec<In
     collector.finish().map(|input| input.configs)
 }
 
+/// Normalizes an object of the base as if it were among the manifests. One that is not valid stays as it is.
+pub fn normalize_object(object: &mut Value) {
+    let positions = Positions::of_file("");
+    let _ = normalize::normalize(object, &positions);
+}
+
+/// Rewrites a document of a folder in the form that manifests have: Secrets with `data`, items of typed lists with their
+/// kind, lists without lists inside. Fields that a server sets stay.
+pub fn normalize_stored(document: &mut Value) {
+    if !is_list(document) {
+        return normalize::normalize_stored(document);
+    }
+    flatten(document);
+    document.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(normalize::normalize_stored);
+}
+
+/// Moves the items of lists inside a list to the list itself, and gives items their kind. Recursion is bounded by the
+/// nesting that the reader accepts.
+pub fn flatten(list: &mut Value) {
+    let (api_version, kind) = (list.text("/apiVersion").to_owned(), list.text("/kind").to_owned());
+    let Some(Value::Array(items)) = list.get_mut("items") else { return };
+    let mut flat = Vec::with_capacity(items.len());
+    for mut item in std::mem::take(items) {
+        inherit_type(&mut item, &api_version, &kind);
+        if is_list(&item) && item.name().is_empty() {
+            flatten(&mut item);
+            flat.extend(item.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default());
+        } else {
+            flat.push(item);
+        }
+    }
+    *items = flat;
+}
+
+fn is_list(value: &Value) -> bool {
+    value.text("/kind").ends_with("List") && value.get("items").is_some_and(Value::is_array)
+}
+
 /// The content of one input file.
 #[derive(Debug)]
 struct File {
@@ -262,9 +300,8 @@ impl Collector {
                 continue;
             }
             let kind = value.text("/kind").to_owned();
-            let is_list = kind.ends_with("List") && value.get("items").is_some_and(Value::is_array);
             let is_empty_list = kind == "List" && value.get("items").is_none_or(Value::is_null);
-            if is_list || is_empty_list {
+            if is_list(&value) || is_empty_list {
                 let api_version = value.text("/apiVersion").to_owned();
                 let items = value.get_mut("items").map(Value::take);
                 let Some(Value::Array(items)) = items else { continue };

@@ -151,6 +151,15 @@ pub struct Strategies {
     pub explicit_references: Vec<(String, ExplicitReference)>,
 }
 
+impl Strategies {
+    /// Drops the requests that make an applied object differ from its manifest: the base was not applied.
+    pub fn take_literally(&mut self) {
+        self.versioned = false;
+        self.nonce = false;
+        self.renew_after = None;
+    }
+}
+
 /// A reference to a versioned object that only an annotation tells.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -13,14 +13,14 @@ use super::annotations;
 use super::body::Stamp;
 use super::compare::{Context, OwnershipOverride, compare_missing};
 use super::compared::Compared;
-use super::desired::Desired;
+use super::desired::{Desired, Placement};
 use super::live::{self, Live};
 use super::part::{Part, Selection};
 use super::providers::Providers;
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, drift, missing, misspelt, operators, ordering, original,
+    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, base, drift, misspelt, operators, ordering, original,
     quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::{RECORD_LABEL, has_copy};
@@ -56,8 +56,8 @@ pub struct Options {
     pub now: String,
     /// Delete what controllers have made, too, when the app is deleted.
     pub deletes_derived: bool,
-    /// Look for definitions on the cluster that the input lacks: without an app, nothing is pruned.
-    pub compare_definitions: bool,
+    /// Where no app is named: how the objects of the base, all of which count as the app's, are placed in namespaces.
+    pub base: Option<Placement>,
     /// What may be done about stored objects.
     pub storage: StorageOptions,
     /// Put kapp's copies of the manifest on objects, even where kapp has left none.
@@ -97,10 +97,15 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let Request { cluster, kinds, config, mut observed, label_value, options, foresee } = request;
     let is_server = cluster.capabilities().server;
     let app = observed.app.clone();
-    protect_record(&observed, &desired)?;
-    let missing_definitions =
-        if options.compare_definitions { missing::definitions(cluster, kinds, &desired).await? } else { Vec::new() };
-    let live = live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?;
+    let live = match &options.base {
+        Some(placement) => base::read(cluster, kinds, placement, &desired).await?,
+        None => {
+            protect_record(&observed, &desired)?;
+            live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?
+        }
+    };
+    let unmarked = (options.base.is_some() && observed.record.is_none()).then(|| base::without_marks(config));
+    let config = unmarked.as_ref().unwrap_or(config);
     let keeps_originals = options.kapp_annotations || live.objects.values().any(|object| has_copy(object));
     let original = keeps_originals.then(|| Arc::new(original::Rules::of(config)));
     let stamp = Stamp {
@@ -184,7 +189,9 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.change.live));
     let left_out = pairs.extract_if(.., |(wanted, compared)| !part.covers_change(wanted, compared));
     retained.objects.extend(left_out.filter_map(|(wanted, _)| live.objects.get(&wanted.object.key()).cloned()));
-    protect_record_namespace(&observed, &prunes)?;
+    if options.base.is_none() {
+        protect_record_namespace(&observed, &prunes)?;
+    }
     prunes.iter().for_each(|planned| foresee.write_in(&planned.change.object.namespace));
     if is_server
         && let Some(error) = rivals::check(cluster, &observed, None, &prunes, &pairs, &ownership_override).await?
@@ -250,8 +257,8 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         warnings,
         forgets,
         deletes_app: false,
-        missing_definitions,
         cascades: Vec::new(),
+        is_of_base: options.base.is_some(),
     })
 }
 
@@ -308,8 +315,8 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         warnings,
         forgets: false,
         deletes_app,
-        missing_definitions: Vec::new(),
         cascades: Vec::new(),
+        is_of_base: false,
     })
 }
 

@@ -3,6 +3,7 @@
 mod changing;
 mod context;
 mod continued;
+mod spelling;
 
 use std::sync::Arc;
 
@@ -48,8 +49,10 @@ pub(super) async fn compare_missing(
     let comparisons = missing.into_iter().map(|index| async move {
         let wanted = &desired[index];
         let listed = live.objects.get(&wanted.object.key());
+        // A folder holds an object in one version only.
+        let is_server = context.cluster.capabilities().server;
         let is_of_version = |live: &&Arc<Value>| split_api_version(live.text("/apiVersion")).1 == wanted.object.version;
-        let listed = listed.filter(is_of_version).cloned();
+        let listed = listed.filter(|live| !is_server || is_of_version(live)).cloned();
         compare(context, wanted, listed).await.map(|compared| (index, compared))
     });
     let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
@@ -104,7 +107,7 @@ async fn compare_unmasked(
     if listed.is_none() {
         context.foresee.write_in(&desired.object.namespace);
     }
-    if desired.kind_from_set {
+    if desired.kind_from_set && listed.is_none() {
         let mut compared = Compared::new(Operation::Create);
         let body = body::build(desired, None, context.stamp);
         compared.verification =
@@ -251,8 +254,11 @@ async fn with_state(
                 written.object = Arc::new(resumed);
             }
             compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
+            if !context.cluster.capabilities().server {
+                compared.fields.retain(|field| !spelling::is_spelling(&desired.object, field));
+            }
             let copy_differs = live.annotation(ORIGINAL_ANNOTATION) != body.annotation(ORIGINAL_ANNOTATION);
-            if !compared.fields.is_empty() || copy_differs || own_fields_differ(&live, &written.object) {
+            if !compared.fields.is_empty() || copy_differs || own_fields_differ(context, &live, &written.object) {
                 compared.operation = desired.strategies.update.operation();
                 compared.verification = Verification::Server;
             }
@@ -364,8 +370,8 @@ fn same_secret(owned: &Value, body: &Value) -> bool {
             .all(|pointer| body.pointer(pointer).is_none() || owned.pointer(pointer) == body.pointer(pointer))
 }
 
-/// Whether our own entry would change although no value does: adoption, or a released field.
-fn own_fields_differ(live: &Value, result: &Value) -> bool {
+/// Whether our own entry would change although no value does: adoption, or a released field. A folder has no entries.
+fn own_fields_differ(context: Context<'_>, live: &Value, result: &Value) -> bool {
     let own = |object: &Value| own_entry(object).map(|entry| (entry.owner.api_version, entry.fields));
-    own(live) != own(result)
+    context.cluster.capabilities().server && own(live) != own(result)
 }

@@ -125,6 +125,7 @@ fn one(
     }
     warnings.extend(annotations::without_effect(&value, &positions));
     warnings.extend(strip_membership(&mut value, &positions));
+    strip_written_annotations(&mut value);
     if strategies.versioned && takes_more_along(&source) {
         return Err(vec![cannot_be_versioned(&source, &positions)]);
     }
@@ -157,9 +158,6 @@ fn one(
         } else {
             metadata.insert("namespace".to_owned(), Value::String(object.namespace.clone()));
         }
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.retain(|key, _| !annotations::is_bookkeeping(key));
-        }
     }
     Ok(Desired { object, value: Arc::new(value), positions, kind, kind_from_set, strategies, unversioned: None })
 }
@@ -187,6 +185,18 @@ fn reserved_labels(value: &Value, positions: &Positions) -> Vec<InputError> {
     reserved.map(error).collect()
 }
 
+/// Removes labels and annotations that a deploy tool has set, from an object of the base.
+pub(super) fn strip_bookkeeping(value: &mut Value) {
+    strip_membership(value, &Positions::of_file(""));
+    strip_written_annotations(value);
+}
+
+fn strip_written_annotations(value: &mut Value) {
+    if let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.retain(|key, _| !annotations::is_bookkeeping(key));
+    }
+}
+
 /// Removes the labels of the app that a dumped object belonged to, like all other fields that an input must not set.
 fn strip_membership(value: &mut Value, positions: &Positions) -> Option<InputWarning> {
     let labels = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut)?;
@@ -199,7 +209,8 @@ fn strip_membership(value: &mut Value, positions: &Positions) -> Option<InputWar
     })
 }
 
-fn place(namespace: &str, placement: &Placement) -> Option<String> {
+/// The namespace of an object that names this one; `None` if it is not mapped.
+pub(super) fn place(namespace: &str, placement: &Placement) -> Option<String> {
     let namespace = placement.into_namespace.as_deref().unwrap_or(namespace);
     if placement.map_namespaces.is_empty() {
         return Some(namespace.to_owned());
@@ -214,11 +225,15 @@ fn find_kind(
     positions: &Positions,
 ) -> Result<(Arc<Kind>, bool), InputError> {
     let wanted = (object.group.clone(), object.version.clone(), object.kind.clone());
-    if let Some(kind) = kinds.find(&object.group, &object.version, &object.kind) {
+    let served = kinds.find(&object.group, &object.version, &object.kind);
+    if let Some(kind) = served.filter(|kind| !kind.is_guessed()) {
         return Ok((Arc::clone(kind), false));
     }
     if let Some(kind) = from_set.get(&wanted) {
         return Ok((Arc::clone(kind), true));
+    }
+    if let Some(kind) = served {
+        return Ok((Arc::clone(kind), false));
     }
     let mut hints = Vec::new();
     let successor = api_lifecycle::of(&object.api_version(), &object.kind).and_then(|row| {

@@ -51,7 +51,8 @@ pub(super) fn unwanted(
             continue;
         }
         let mut reference = ObjectRef::of(object);
-        let Some(kind) = kinds.find(&reference.group, &reference.version, &reference.kind) else { continue };
+        let served = kinds.find(&reference.group, &reference.version, &reference.kind);
+        let Some(kind) = served.or_else(|| kinds.preferred(&reference.group, &reference.kind)) else { continue };
         reference.version.clone_from(&kind.version);
         let mut strategies: Strategies = annotations::read_live(object);
         if key.group.is_empty() && key.kind == "Namespace" && KEPT_NAMESPACES.contains(&key.name.as_str()) {

@@ -1,13 +1,20 @@
 //! Reads the app's current state: its record, and whether another run is in progress.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
+
+use pushback_preflight::{ObjectExt, bookkeeping};
+use serde_json::Value;
 
 use super::error::CommandError;
 use super::record;
 use super::running::Run;
 use super::setup::Setup;
+use crate::app::identity::RECORD_LABEL;
 use crate::app::lock;
-use crate::app::record::Observed;
+use crate::app::record::{AppName, Observed, config_map_kind, observe};
+use crate::cluster::{ListQuery, list_all};
 use crate::event::{DiagnosticCode, Event};
 
 /// Reads the app. With `patience`, the app is about to be written: waits until no other run holds its lock.
@@ -16,7 +23,7 @@ use crate::event::{DiagnosticCode, Event};
 /// The record cannot be read or written; the lock is held for too long.
 pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Result<Observed, CommandError> {
     if !setup.is_named {
-        return Ok(Observed::unrecorded(setup.app.clone()));
+        return app_of_base(setup).await;
     }
     run.planning(format!("reading app {}", setup.app.name));
     let mut observed = record::read(setup, setup.take_seen()).await?;
@@ -47,6 +54,25 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
     }
     observed.require_unmoved()?;
     Ok(observed)
+}
+
+/// The app behind a folder, a file or a git ref where none is named: the one that it records, if any.
+async fn app_of_base(setup: &Setup) -> Result<Observed, CommandError> {
+    let cluster = &*setup.cluster;
+    let records = list_all(cluster, &ListQuery::new(config_map_kind(), None, RECORD_LABEL)).await?.items;
+    let app = |record: &Arc<Value>| Some((bookkeeping::record_of(record)?.to_owned(), record.namespace().to_owned()));
+    let apps: BTreeSet<(String, String)> = records.iter().filter_map(app).collect();
+    let mut named = apps.iter().map(|(name, namespace)| AppName { name: name.clone(), namespace: namespace.clone() });
+    match (named.next(), named.next()) {
+        (None, _) => Ok(Observed::unrecorded(setup.app.clone())),
+        (Some(app), None) => Ok(observe(cluster, &app).await?),
+        (Some(_), Some(_)) => {
+            let names: Vec<String> =
+                apps.iter().map(|(name, namespace)| format!("{name} (namespace {namespace})")).collect();
+            let message = format!("{} holds {} apps: {}", cluster.description(), names.len(), names.join(", "));
+            Err(CommandError::usage_with_hint(message, "name the one to compare with: -a NAME, and -n NAMESPACE"))
+        }
+    }
 }
 
 /// Whether another run has written since the app was read, so that a plan may be meaningless. False if that cannot be

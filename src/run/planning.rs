@@ -52,6 +52,9 @@ pub async fn plan_apply(
     })?;
     for wanted in &mut wanted {
         wanted.update_by_default(options.update_strategy);
+        if !setup.is_named && observed.record.is_none() {
+            wanted.strategies.take_literally();
+        }
         let is_service_of_api = wanted.object.group == "apiregistration.k8s.io" && wanted.object.kind == "APIService";
         wanted.strategies.disable_wait |= options.ignore_api_services && is_service_of_api;
     }
@@ -61,7 +64,7 @@ pub async fn plan_apply(
         allow_empty: options.allow_empty,
         deletes_derived: false,
         recheck: options.recheck,
-        compare_definitions: !setup.is_named,
+        base: (!setup.is_named).then(|| placement.clone()),
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         kapp_annotations: options.kapp_annotations,

@@ -2,6 +2,7 @@
 //! needs; `support` brings a real control plane to those that need one.
 
 mod aggregated;
+mod agreement;
 mod annotations;
 mod app_groups;
 mod app_history;
@@ -94,6 +95,7 @@ mod upgrade_rule;
 mod version;
 mod versioned;
 mod waiting;
+mod whole_base;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -106,6 +108,7 @@ use support::{TestCase, TestCluster};
 fn all_tests() -> Vec<TestCase> {
     [
         aggregated::tests(),
+        agreement::tests(),
         annotations::tests(),
         app_groups::tests(),
         app_history::tests(),
@@ -194,6 +197,7 @@ fn all_tests() -> Vec<TestCase> {
         version::tests(),
         versioned::tests(),
         waiting::tests(),
+        whole_base::tests(),
     ]
     .concat()
 }

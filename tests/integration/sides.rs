@@ -10,12 +10,11 @@ use crate::support::{Pushback, TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: every_kind_of_side_gives_the_same_findings,
-        Nothing: a_cluster_of_files_needs_no_app_and_ignores_the_records_in_it,
+        Nothing: base_without_a_named_app_is_the_app,
         Nothing: a_file_with_several_definitions_is_a_side_and_is_not_written,
         Nothing: a_side_that_is_not_there_is_an_error,
         Nothing: a_base_without_the_path_makes_all_new_and_says_so,
         Nothing: a_shallow_clone_is_told_how_to_fetch,
-        Nothing: a_definition_that_has_gone_is_among_the_facts,
         Nothing: two_files_of_two_definitions_are_no_comparison,
         Nothing: a_witness_folder_is_made_or_refused_before_anything_is_done,
         Nothing: the_release_pipeline_runs_as_written,
@@ -82,16 +81,16 @@ fn every_kind_of_side_gives_the_same_findings() {
     assert!(ran.stdout.contains("::error file=crd/foos.yaml,line=6,col=3,"), "{}", ran.stdout);
 }
 
-fn a_cluster_of_files_needs_no_app_and_ignores_the_records_in_it() {
+fn base_without_a_named_app_is_the_app() {
     let pushback = changed_scope();
     pushback.write("app/foos.yaml", definition("foos", "Namespaced"));
     pushback.write("app/map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map}\n");
-    // An app of the name that stands for none, whose objects must not be pruned, and another one.
     pushback.run(&["apply", "-a", "check", "-f", "app", "--cluster", "dir:live", "--yes"]).expect(0);
     let before = pushback.tree("live");
     let check = ["check", "-f", "app/map.yaml", "--cluster", "dir:live", "--output", "json"];
     let report = pushback.run(&check).expect(0).json();
-    assert_eq!((&report["changes"]["delete"], &report["changes"]["noop"]), (&0.into(), &1.into()));
+    assert_eq!((&report["changes"]["delete"], &report["changes"]["noop"]), (&1.into(), &1.into()));
+    assert_eq!(report["findings"][0]["check"], "crdDeletion");
     assert_eq!(pushback.tree("live"), before);
     // What an API server has belongs to many.
     let refused = pushback.run(&["check", "-f", "crd"]).expect(1);
@@ -170,31 +169,13 @@ fn a_shallow_clone_is_told_how_to_fetch() {
     assert!(ran.stderr.contains("the repository has no such ref") && ran.stderr.contains(hint), "{}", ran.stderr);
 }
 
-fn a_definition_that_has_gone_is_among_the_facts() {
-    let pushback = Pushback::new();
-    pushback
-        .write("old/foos.yaml", definition("foos", "Namespaced"))
-        .write("old/bars.yaml", definition("bars", "Cluster"));
-    pushback.write("new/foos.yaml", definition("foos", "Namespaced"));
-    let missing = |app: &[&str]| {
-        let facts = ["check", "-f", "new", "--cluster", "dir:old", "--facts-out", "facts.json"];
-        pushback.run(&[&facts[..], app].concat());
-        let facts = pushback.read_json("facts.json");
-        let missing = facts["changes"]["missingDefinitions"].as_array().cloned().unwrap_or_default();
-        missing.iter().map(|missing| missing["live"]["metadata"]["name"].clone()).collect::<Vec<Value>>()
-    };
-    assert_eq!(missing(&[]), ["bars.ex.com"]);
-    // An app knows what it owns, and prunes.
-    assert!(missing(&["-a", "x"]).is_empty());
-}
-
 fn two_files_of_two_definitions_are_no_comparison() {
     let pushback = Pushback::new();
     pushback.write("old.yaml", definition("foos", "Namespaced")).write("new.yaml", definition("bars", "Namespaced"));
     let ran = pushback.run(&["check", "-f", "new.yaml", "--cluster", "file:old.yaml"]).expect(1);
     insta::assert_snapshot!(ran.complaints(), @"
-    error: new.yaml:1:1: the two sides hold different definitions: bars.ex.com here, foos.ex.com there
-    hint: compare files of the same definition, or name an app with -a NAME
+    error: new.yaml:1:1: the two files hold different CRDs: bars.ex.com here, foos.ex.com there
+    hint: compare files of the same CRD, or name an app with -a NAME
     ");
 }
 

@@ -12,6 +12,7 @@ mod permissions;
 mod pod_fields;
 mod pods;
 mod release_fields;
+mod remaining;
 mod resources;
 mod similarity;
 mod spec;

@@ -7,7 +7,6 @@ pub(super) mod deletion;
 mod invalid;
 mod live;
 mod loud;
-mod missing;
 mod profile;
 mod projection;
 mod readers;
@@ -39,7 +38,7 @@ use subject::{Subject, is_crd, sides};
 use super::levels::{Level, Levels};
 
 const DELETION: deletion::Names =
-    deletion::Names { rule: NAME, deletion: "crdDeletion", replacement: "crdReplacement" };
+    deletion::Names { rule: NAME, deletion: checks::DELETION, replacement: "crdReplacement" };
 
 /// The rule itself.
 #[derive(Clone, Copy, Debug)]
@@ -218,8 +217,9 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
             judgement.findings.extend(Some(finding).filter(|finding| !only_if_held || finding.affected() > 0));
         }
     }
-    missing::check(facts, &mut judgement.findings);
-    judgement.findings = judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings)).collect();
+    let has_app = !facts.changes.app.is_empty();
+    judgement.findings =
+        judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings, has_app)).collect();
     Checked::Done(judgement)
 }
 
@@ -330,14 +330,21 @@ fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<(Finding, OnlyR
 }
 
 /// Applies the severity that the settings give to a single check; `None` if the check is off.
-fn weighed(mut finding: Finding, settings: &OwnSettings) -> Option<Finding> {
+fn weighed(mut finding: Finding, settings: &OwnSettings, has_app: bool) -> Option<Finding> {
     let is_unproved = finding.verdict == Verdict::Unknown
         && [DELETION.deletion, DELETION.replacement].contains(&finding.check.as_str());
     if is_unproved && settings.unproved_deletion == UnprovedDeletion::Warn {
         finding.verdict = Verdict::Change;
         finding.severity = Severity::Warning;
     }
-    match checks::find(&finding.check).map_or(Level::Error, |check| settings.checks.of(check.name)) {
+    let level = match (finding.check.as_str(), has_app) {
+        // Under its former name, a removed CRD of a base without an app can be set to less.
+        (checks::DELETION, false) if settings.checks.of(checks::FORMER_DELETION) != Level::Error => {
+            settings.checks.of(checks::FORMER_DELETION)
+        }
+        (check, _) => checks::find(check).map_or(Level::Error, |check| settings.checks.of(check.name)),
+    };
+    match level {
         Level::Off => return None,
         Level::Warn if finding.verdict != Verdict::Change => {
             finding.verdict = Verdict::Change;

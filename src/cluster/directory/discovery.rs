@@ -2,17 +2,18 @@
 //! Versions of a custom kind are ordered as in an API server.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-use pushback_preflight::object::ObjectExt;
+use pushback_preflight::object::{ObjectExt, split_api_version};
 use serde_json::Value;
 
 use super::kinds_table::{all_verbs, built_in};
 use crate::cluster::{Kind, Kinds};
 
 /// Group of CustomResourceDefinitions.
-pub(super) const CRD_GROUP: &str = "apiextensions.k8s.io";
+const CRD_GROUP: &str = "apiextensions.k8s.io";
 /// Kind of CustomResourceDefinitions.
-pub(super) const CRD_KIND: &str = "CustomResourceDefinition";
+const CRD_KIND: &str = "CustomResourceDefinition";
 
 /// Whether an object defines a kind.
 pub(super) fn is_crd(group: &str, kind: &str) -> bool {
@@ -29,6 +30,41 @@ pub(super) fn kinds_with<'a>(definitions: impl Iterator<Item = &'a Value>) -> Ki
         }
     }
     kinds
+}
+
+/// All kinds of a folder with these objects. A kind of which it has objects but no CRD is guessed from them: without its
+/// kind, an object could be neither compared nor missed.
+pub(super) fn kinds_of<'a>(objects: impl Iterator<Item = &'a Value>) -> Kinds {
+    let objects: Vec<&Value> = objects.collect();
+    let group_of = |object: &'a Value| split_api_version(object.text("/apiVersion"));
+    let mut kinds =
+        kinds_with(objects.iter().copied().filter(|object| is_crd(group_of(object).0, object.text("/kind"))));
+    let mut guessed: BTreeMap<(&str, &str, &str), bool> = BTreeMap::new();
+    for object in objects {
+        let ((group, version), kind) = (group_of(object), object.text("/kind"));
+        if kinds.versions(group, kind).is_empty() && !is_input_of_tools(group) {
+            *guessed.entry((group, kind, version)).or_default() |= !object.namespace().is_empty();
+        }
+    }
+    for ((group, kind, version), namespaced) in guessed {
+        kinds.add(Kind {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            singular: kind.to_lowercase(),
+            namespaced,
+            ..Kind::default()
+        });
+    }
+    kinds
+}
+
+/// Whether documents of a group are read by deploy tools, not by a cluster: Config, conversion plans, experiments.
+fn is_input_of_tools(group: &str) -> bool {
+    matches!(group, "kapp.k14s.io" | "kustomize.config.k8s.io")
+        || group == "pushback.dev"
+        || group.ends_with(".pushback.dev")
 }
 
 /// The group and kind that a CRD defines.

@@ -9,11 +9,12 @@ use pushback_preflight::object::{ObjectExt, split_api_version};
 use pushback_preflight::{ObjectKey, parallel};
 use serde_json::Value;
 
-use super::discovery::{CRD_GROUP, CRD_KIND, defined_kind, is_crd, kinds_with};
+use super::discovery::{defined_kind, kinds_of};
 use super::present;
 use super::read::{self, Part};
 use super::source::Source;
 use crate::cluster::{ClusterError, ErrorKind, Kinds};
+use crate::manifest::collect;
 use crate::manifest::files::SourceFile;
 
 /// Namespace of a namespaced object whose document gives none.
@@ -72,7 +73,7 @@ impl Index {
             }
         };
         let files = source.read_all()?.into_iter().map(as_text).collect::<Result<Vec<_>, _>>()?;
-        let parse = |(path, text): &(PathBuf, String)| read::parse(text, &source.shown(path));
+        let parse = |(path, text): &(PathBuf, String)| documents(text, &source.shown(path));
         let read = parallel::map_heaviest_first(&files, |(_, text)| text.len(), STACK, parse);
         let mut parsed = Vec::new();
         for ((path, text), read) in files.into_iter().zip(read) {
@@ -86,10 +87,7 @@ impl Index {
         }
         // The scope of every kind must be known before the first identity.
         let items = parsed.iter().flat_map(|(_, _, value)| items(value)).map(|(_, value)| value);
-        index.kinds = Arc::new(kinds_with(items.filter(|value| {
-            let (group, _) = split_api_version(value.text("/apiVersion"));
-            is_crd(group, value.text("/kind"))
-        })));
+        index.kinds = Arc::new(kinds_of(items));
         let versions = parallel::map(&parsed, STACK, |(_, _, value)| versions(value, &index.kinds));
         for ((path, position, value), versions) in parsed.into_iter().zip(versions) {
             index.add_document(&path, position, value, versions, source)?;
@@ -154,7 +152,7 @@ impl Index {
 
     /// Adds a new file with one object.
     pub(super) fn file_added(&mut self, path: &Path, text: String, source: &Source) -> Result<(), ClusterError> {
-        let parsed = read::parse(&text, &source.shown(path))?;
+        let parsed = documents(&text, &source.shown(path))?;
         self.files.insert(path.to_owned(), FileText { text, documents: Vec::new() });
         for (position, (part, value)) in parsed.into_iter().enumerate() {
             let id = self.new_id();
@@ -193,7 +191,7 @@ impl Index {
         if removed {
             return Ok(());
         }
-        let mut parsed = read::parse(&file.text[segment.clone()], &source.shown(path))?;
+        let mut parsed = documents(&file.text[segment.clone()], &source.shown(path))?;
         if let Some((mut part, value)) = parsed.pop() {
             part.move_by(0, segment.start, 0, old.part.body_line.saturating_sub(1) as usize);
             file.documents.insert(position, Document { id: old.id, part, keys: Vec::new() });
@@ -215,9 +213,7 @@ impl Index {
     /// Updates the kinds after a CRD was added, changed or removed, and the identities of its objects, whose scope may
     /// have changed.
     pub(super) fn definitions_changed(&mut self, definition: &Value) {
-        let definitions: Vec<Arc<Value>> =
-            self.of_kind(CRD_GROUP, CRD_KIND).map(|(_, entry)| Arc::clone(&entry.object)).collect();
-        self.kinds = Arc::new(kinds_with(definitions.iter().map(AsRef::as_ref)));
+        self.kinds = Arc::new(kinds_of(self.objects.values().map(|entry| entry.object.as_ref())));
         let (group, kind) = defined_kind(definition);
         let stale: Vec<ObjectKey> = self.of_kind(group, kind).map(|(key, _)| key.clone()).collect();
         for old in stale {
@@ -237,6 +233,13 @@ impl Index {
             self.objects.insert(new, entry);
         }
     }
+}
+
+/// Parses all documents of a file that have content, in the form that manifests have.
+fn documents(text: &str, file: &str) -> Result<Vec<(Part, Value)>, ClusterError> {
+    let mut parsed = read::parse(text, file)?;
+    parsed.iter_mut().for_each(|(_, value)| collect::normalize_stored(value));
+    Ok(parsed)
 }
 
 /// The identity of a stored or returned object, according to the scope of its kind. If that is unknown, the document's

@@ -19,6 +19,7 @@ use super::source::Source;
 use super::{edit, read};
 use crate::cluster::json_patch;
 use crate::cluster::{Address, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, Page, Patch, Written};
+use crate::manifest::collect;
 
 /// The objects of a folder or git ref.
 #[derive(Debug)]
@@ -274,7 +275,10 @@ impl Store {
             None => replacement,
             Some(number) => {
                 let list = read::parse(&file.text[part.segment.clone()], &shown)?.pop();
-                list.and_then(|(_, list)| edit_item(list, number, replacement))
+                list.and_then(|(_, mut list)| {
+                    collect::flatten(&mut list);
+                    edit_item(list, number, replacement)
+                })
             }
         };
         let removed = replacement.is_none();
@@ -301,7 +305,7 @@ struct StoredObject {
 fn current(index: &Index, key: &ObjectKey) -> Option<StoredObject> {
     let unscoped = || {
         let unscoped = ObjectKey { namespace: String::new(), ..key.clone() };
-        let unknown = index.kinds.versions(&key.group, &key.kind).is_empty();
+        let unknown = index.kinds.versions(&key.group, &key.kind).iter().all(|kind| kind.is_guessed());
         index.objects.get(&unscoped).filter(|_| unknown && *key == understood(&unscoped, !key.namespace.is_empty()))
     };
     let entry = index.objects.get(key).or_else(unscoped)?.clone();

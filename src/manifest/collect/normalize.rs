@@ -26,6 +26,9 @@ const SERVER_FIELDS: [&str; 8] = [
 const EMBEDDED_METADATA: [&str; 3] =
     ["/spec/template/metadata", "/spec/jobTemplate/metadata", "/spec/jobTemplate/spec/template/metadata"];
 
+/// Templates of claims, which generators print with the fields that only the server sets.
+const CLAIM_TEMPLATES: &str = "/spec/volumeClaimTemplates";
+
 /// Changes the object in place.
 pub(super) fn normalize(object: &mut Value, positions: &Positions) -> Result<Vec<InputWarning>, Vec<InputError>> {
     let mut warnings = Vec::new();
@@ -34,6 +37,16 @@ pub(super) fn normalize(object: &mut Value, positions: &Positions) -> Result<Vec
         encode_string_data(object, positions)?;
     }
     Ok(warnings)
+}
+
+/// Rewrites an object of a folder in the form that manifests have: `data` instead of `stringData`, no empty server fields
+/// in templates. Fields of the server itself stay. An object that is not valid stays as it is.
+pub(super) fn normalize_stored(object: &mut Value) {
+    strip_templates(object);
+    if object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1" {
+        // A malformed Secret is an error among the manifests only.
+        let _ = encode_string_data(object, &Positions::of_file(""));
+    }
 }
 
 /// Removes fields that the server sets, with a warning if a value was there that the author may rely on.
@@ -52,13 +65,7 @@ fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<Inpu
             metadata.shift_remove("namespace");
         }
     }
-    for pointer in EMBEDDED_METADATA {
-        if let Some(metadata) = object.pointer_mut(pointer).and_then(Value::as_object_mut)
-            && metadata.get("creationTimestamp").is_some_and(Value::is_null)
-        {
-            metadata.shift_remove("creationTimestamp");
-        }
-    }
+    strip_templates(object);
     let status = object.as_object_mut().and_then(|fields| fields.shift_remove("status"));
     if status.is_some_and(|status| !is_blank(&status)) {
         stripped.push(("status".to_owned(), positions.locate(&path(&["status"]))));
@@ -68,6 +75,30 @@ fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<Inpu
     let (verb, pronoun) = if names.len() == 1 { ("is", "it is") } else { ("are", "they are") };
     let message = format!("{} {verb} written by the server alone; {pronoun} left out", names.join(", "));
     Some(InputWarning { code: "stripped-field", message, position })
+}
+
+/// Removes empty server fields from embedded templates.
+fn strip_templates(object: &mut Value) {
+    for pointer in EMBEDDED_METADATA {
+        object.pointer_mut(pointer).into_iter().for_each(strip_creation);
+    }
+    let claims = object.pointer_mut(CLAIM_TEMPLATES).and_then(Value::as_array_mut);
+    for claim in claims.into_iter().flatten() {
+        claim.get_mut("metadata").into_iter().for_each(strip_creation);
+        if let Some(fields) = claim.as_object_mut()
+            && fields.get("status").is_some_and(is_blank)
+        {
+            fields.shift_remove("status");
+        }
+    }
+}
+
+fn strip_creation(metadata: &mut Value) {
+    if let Some(metadata) = metadata.as_object_mut()
+        && metadata.get("creationTimestamp").is_some_and(Value::is_null)
+    {
+        metadata.shift_remove("creationTimestamp");
+    }
 }
 
 /// Whether there are only empty values, as generators print them.

@@ -97,6 +97,6 @@ fn what_goes_with_a_definition_that_a_release_drops_is_unknown() {
     let pushback = Pushback::new();
     let kept = definition("boxes", &["size"], None);
     pushback.write("old/all.yaml", kept.clone() + &definition("bags", &["size"], None)).write("new/all.yaml", &kept);
-    let expected = (10, 0, vec!["crdMissing unknown warning".to_owned()]);
+    let expected = (10, 0, vec!["crdDeletion unknown warning".to_owned()]);
     assert_eq!(check(&pushback, &["-f", "new", "--cluster", "dir:old"]), expected);
 }

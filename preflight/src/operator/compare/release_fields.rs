@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use pushback_crd::definition::listed;
+use pushback_crd::order::canonical;
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
@@ -66,7 +67,7 @@ pub(super) fn differences(old: &Value, new: &Value, called: bool, covered: &[&st
 }
 
 /// Whether an object was read from a cluster, so that it may have fields that nobody has written.
-fn is_live(object: &Value) -> bool {
+pub(super) fn is_live(object: &Value) -> bool {
     !object.uid().is_empty()
 }
 
@@ -116,7 +117,7 @@ fn is_equal(one: &Value, other: &Value) -> bool {
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
         }
-        _ => one == other,
+        _ => canonical(one) == canonical(other),
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::matching::{self, jaccard, tokens};
 use super::super::model::{Component, FactClass, Resource};
 use super::context::{Context, Owner};
 use super::manifest_difference::{REFUSED, names};
-use super::{manifests, spec};
+use super::{manifests, remaining, spec};
 
 /// Minimum similarity of the label keys of a renamed resource; the tolerance absorbs rounding.
 const MIN_LABEL_SIMILARITY: f64 = 0.6 - 1e-9;
@@ -70,15 +70,24 @@ fn tell_namesakes_apart(sides: &[&[Resource]], changes: &mut [Change]) {
     }
 }
 
-/// Changes for a removed component: data, and what other components took over. Everything else is removed with it.
+/// Changes for a removed component: its data, and what other components took over. In a derived model, which lists every
+/// object, the others are named, too: they are removed with it.
 pub(super) fn of_removed(context: &Context<'_>, component: &Component, owner: Owner<'_>, changes: &mut Vec<Change>) {
     if context.is_blind(FactClass::Resources) {
         return;
     }
     let found = component.resources.iter().map(|resource| removed(context, owner, resource));
-    changes.extend(
-        found.filter(|change| change.severity == Severity::Breaking || change.change_type == ChangeType::ResourceMoved),
-    );
+    let is_of_data =
+        |change: &Change| change.severity == Severity::Breaking || change.change_type == ChangeType::ResourceMoved;
+    let with_component = |change: Change| {
+        let message = "removed with its component".to_owned();
+        if is_of_data(&change) { change } else { Change { severity: Severity::Info, message, ..change } }
+    };
+    let is_named = |change: &Change| {
+        let is_definition = || change.object.as_ref().is_some_and(|object| context.is_reported_as_definition(object));
+        is_of_data(change) || (context.derived && !is_definition())
+    };
+    changes.extend(found.filter(is_named).map(with_component));
 }
 
 /// Path of a resource in messages, `Deployment/web`.
@@ -120,6 +129,7 @@ fn added(context: &Context<'_>, old: Owner<'_>, resource: &Resource) -> Option<C
 
 fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &mut Vec<Change>) {
     let (one, other) = (&before.object, &after.object);
+    let known = changes.len();
     if one.name != other.name {
         let message =
             format!("renamed from {} to {}: whatever refers to it by name no longer finds it", one.name, other.name);
@@ -168,6 +178,11 @@ fn paired(context: &Context<'_>, before: &Resource, after: &Resource, changes: &
         }
     }
     for found in of_manifests {
+        changes
+            .push(change(found.kind, found.severity, after, &found.field, found.message).values(found.old, found.new));
+    }
+    let is_unreported = context.derived && changes.len() == known && !after.object.is_definition();
+    for found in remaining::differences(before, after).into_iter().filter(|_| is_unreported) {
         changes
             .push(change(found.kind, found.severity, after, &found.field, found.message).values(found.old, found.new));
     }

@@ -245,9 +245,9 @@ const ROWS: [Check; 59] = [
     },
     Check { tells_the_old_value: true, ..row("additionalPrinterColumns", "a column disappears from tables") },
     row("invalid", "the API server would refuse the definition"),
-    row("crdDeletion", "the definition is deleted, with all objects of its kind"),
+    row(DELETION, "the definition is deleted, with all objects of its kind"),
     row("crdReplacement", "the definition is deleted and created anew, and all objects of its kind are deleted"),
-    row("crdMissing", "the old side has a definition that the input lacks"),
+    row(FORMER_DELETION, "former name of `crdDeletion` where no app is named; `warn` or `off` still count there"),
     Check {
         validator: "NoExistingFieldRemoved",
         listing: Listing::Prohibited,
@@ -342,6 +342,12 @@ const ROWS: [Check; 59] = [
     row("reader", "clients may see a value that was impossible before; profile `strict` only"),
     Check { words: SILENT, ..row(DESCRIPTION, "a description changes") },
 ];
+
+/// The check of a CRD that is deleted.
+pub(super) const DELETION: &str = "crdDeletion";
+
+/// Its name in earlier versions where no app is named.
+pub(super) const FORMER_DELETION: &str = "crdMissing";
 
 /// A check that runs only if its setting enables it.
 pub(super) const DESCRIPTION: &str = "description";

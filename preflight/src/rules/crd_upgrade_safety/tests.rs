@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::facts::{Answer, ClusterFacts, ClusterSide, MissingDefinition, Verification};
+use crate::facts::{Answer, ClusterFacts, ClusterSide, Verification};
 use crate::judge::{Outcome, RuleOutcome, RunReport};
 use crate::policy::select;
 use crate::registry;
@@ -97,10 +97,21 @@ fn run_with(changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &s
 
 /// Like [`run_with`], on a given kind of cluster.
 fn run_on(side: ClusterSide, changes: Vec<Change>, config: &Value, objects: Result<Vec<Value>, &str>) -> RunReport {
+    run_for("test", side, changes, config, objects)
+}
+
+/// Like [`run_on`], for an app of this name; empty if none is named.
+fn run_for(
+    app: &str,
+    side: ClusterSide,
+    changes: Vec<Change>,
+    config: &Value,
+    objects: Result<Vec<Value>, &str>,
+) -> RunReport {
     let flag = [NAME.to_owned()];
     let rules = [ConfigRule { name: NAME, config, positions: None }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
-    let changes = ChangeSet { app: "test".into(), changes, ..ChangeSet::default() };
+    let changes = ChangeSet { app: app.into(), changes, ..ChangeSet::default() };
     let cluster = ClusterFacts { side, ..ClusterFacts::default() };
     let mut session = Session::of(selection, changes, cluster);
     loop {

@@ -167,29 +167,19 @@ fn a_definition_that_the_server_would_refuse_is_told_where_no_server_was_asked()
 }
 
 #[test]
-fn a_definition_that_a_release_drops_is_missed() {
-    let dropped = edited(|crd| {
-        crd["metadata"]["name"] = json!("bars.ex.com");
-        crd["spec"]["names"] = json!({"kind": "Bar", "plural": "bars"});
-    });
-    let judge = |given: Value| {
-        let missing = MissingDefinition { object: ObjectRef::of(&dropped), live: Arc::new(dropped.clone()) };
-        let changes = ChangeSet {
-            app: "test".into(),
-            changes: vec![change(Operation::Create, None, Some(given))],
-            missing_definitions: vec![missing],
-            ..ChangeSet::default()
-        };
-        let selection = select(Some(&[NAME.to_owned()]), None).expect("a valid selection");
-        let mut session = Session::new(selection, Facts { changes, ..Facts::default() });
-        assert!(session.needs().is_empty());
-        lines(&session.finish(Judgement::default(), &[], "2026-01-01").0)
+fn removed_crd_of_a_base_without_app_is_set_by_its_former_name_too() {
+    let severity = |app: &str, checks: Value| {
+        let config = json!({"checks": checks});
+        let report = run_for(app, ClusterSide::Directory, vec![delete(live(&["v1"]))], &config, Ok(vec![]));
+        report.findings.iter().map(|finding| format!("{} {:?}", finding.check, finding.severity)).collect::<Vec<_>>()
     };
-    insta::assert_snapshot!(judge(foos()), @"crdMissing Breaking Error: the input lacks the definition of Bar, which the old side has");
-    insta::assert_snapshot!(judge(edited(|crd| crd["spec"]["group"] = json!("other.com"))), @"
-    invalid Breaking Error: the API server would refuse the definition: must be foos.other.com, of spec.names.plural and spec.group
-    crdMissing Change Warning: the input lacks the definition of Bar, which the old side has
-    ");
+    assert_eq!(severity("", json!({})), ["crdDeletion Error"]);
+    assert_eq!(severity("", json!({"crdMissing": "error"})), ["crdDeletion Error"]);
+    assert_eq!(severity("", json!({"crdMissing": "warn"})), ["crdDeletion Warning"]);
+    assert_eq!(severity("", json!({"crdMissing": "off"})), Vec::<String>::new());
+    assert_eq!(severity("", json!({"crdDeletion": "warn"})), ["crdDeletion Warning"]);
+    // A named app had no other name for it.
+    assert_eq!(severity("shop", json!({"crdMissing": "off"})), ["crdDeletion Error"]);
 }
 
 #[test]
