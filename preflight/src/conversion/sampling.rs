@@ -128,11 +128,15 @@ pub fn sample(trips: &RoundTrips<'_>, plan: &ConversionPlan, limits: SampleLimit
 /// The sides of a difference: path, value before, value after.
 type Sides = (String, Option<Value>, Option<Value>);
 
-fn kind_of(difference: &Difference) -> DefectKind {
-    match (&difference.before, &difference.after) {
-        (Some(_), None) => DefectKind::Lost,
-        (None, _) => DefectKind::Invented,
-        (Some(_), Some(_)) => DefectKind::Changed,
+impl Difference {
+    /// What is wrong with the field.
+    #[must_use]
+    pub fn kind(&self) -> DefectKind {
+        match (&self.before, &self.after) {
+            (Some(_), None) => DefectKind::Lost,
+            (None, _) => DefectKind::Invented,
+            (Some(_), Some(_)) => DefectKind::Changed,
+        }
     }
 }
 
@@ -170,13 +174,13 @@ fn note(
         Ok(RoundTrip::Differs(differences)) => {
             let mut seen = BTreeSet::new();
             for difference in differences {
-                let (kind, path) = (kind_of(&difference), difference.shown());
+                let (kind, path) = (difference.kind(), difference.shown());
                 if !seen.insert((kind, path.clone())) || is_known(defects, kind, &path) {
                     continue;
                 }
                 let same = |candidate: &Value| match trips.through(through, candidate) {
                     Ok(RoundTrip::Differs(found)) => {
-                        found.into_iter().find(|it| kind_of(it) == kind && it.shown() == path)
+                        found.into_iter().find(|it| it.kind() == kind && it.shown() == path)
                     }
                     _ => None,
                 };
@@ -227,10 +231,10 @@ impl ConversionPlan {
 impl Converter {
     /// Whether the plan drops the lost field on purpose, and no expression brings it back.
     #[must_use]
-    pub fn acknowledges(&self, defect: &Defect) -> bool {
-        let concerns = |path: &str| defect.path.replace("[*]", "") == path.replace("[*]", "");
+    pub fn acknowledges(&self, kind: DefectKind, path: &str) -> bool {
+        let concerns = |other: &str| path.replace("[*]", "") == other.replace("[*]", "");
         let has = |kind| self.operations.iter().any(|it| it.kind == kind && concerns(&it.older.to_string()));
-        defect.kind == DefectKind::Lost && has(OperationKind::Drop) && !has(OperationKind::Set)
+        kind == DefectKind::Lost && has(OperationKind::Drop) && !has(OperationKind::Set)
     }
 
     /// Returns the converter as a conversion webhook runs it: values that a version has no field for go with the object

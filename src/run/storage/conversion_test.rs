@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_crd::definition::Upgrade;
+use pushback_crd::definition::{StoredState, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use pushback_preflight::ObjectExt;
@@ -66,7 +66,9 @@ impl ConversionTest {
         let connected = super::connected(run, options, &NamespaceOptions::default()).await?;
         let kinds = connected.cluster.kinds().await?;
         let (group, kind) = (tested.converter.group(), tested.converter.kind());
-        let Some(kind) = kinds.preferred(group, kind) else {
+        // As they are stored: under another version the present conversion shows them, which need not be this plan's.
+        let storage = StoredState::of(&tested.definition).storage.unwrap_or_default();
+        let Some(kind) = kinds.find(group, &storage, kind).or_else(|| kinds.preferred(group, kind)) else {
             let message = format!("the cluster serves no {kind} of {group}");
             return Err(CommandError::usage_with_hint(message, "leave out --live, or choose another --cluster"));
         };
@@ -122,7 +124,7 @@ impl Tested<'_> {
             let limits = SampleLimits { objects, trips: objects.saturating_mul(versions.len() * versions.len()) };
             let found = sample(trips, &plan, limits);
             let defects = found.defects.into_iter().map(|defect| TestedDefect {
-                acknowledged: self.converter.acknowledges(&defect),
+                acknowledged: self.converter.acknowledges(defect.kind, &defect.path),
                 from: defect.from,
                 through: defect.through,
                 kind: defect.kind.as_str(),
@@ -155,9 +157,16 @@ impl Tested<'_> {
                 for through in trips.versions().into_iter().filter(|through| *through != own) {
                     let paths = match trips.through(through, object) {
                         Ok(RoundTrip::Kept | RoundTrip::Refused(_)) => continue,
-                        Ok(RoundTrip::Differs(found)) => found.iter().map(|difference| difference.shown()).collect(),
+                        Ok(RoundTrip::Differs(found)) => {
+                            let paths = found.iter().map(|difference| (difference.kind(), difference.shown()));
+                            let new = paths.filter(|(kind, path)| !self.converter.acknowledges(*kind, path));
+                            new.map(|(_, path)| path).collect::<Vec<String>>()
+                        }
                         Err(error) => vec![error.to_string()],
                     };
+                    if paths.is_empty() {
+                        continue;
+                    }
                     let object = object.full_name();
                     tested.affected.push(TestedObject { object, through: through.to_owned(), paths });
                 }

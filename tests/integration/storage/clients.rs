@@ -1,5 +1,5 @@
 //! The three steps by which a client of another version deletes a field under strategy None, on a real API server: what
-//! the default rules say before, and what happens then.
+//! the default rules say before, and what happens then. Objects of a server that a conversion plan would change.
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use crate::support::{TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: field_that_a_client_of_another_version_deletes_was_named_before,
+        ApiServer: live_objects_that_a_plan_changes_are_named_and_nothing_is_written,
     ]
 }
 
@@ -53,4 +54,39 @@ fn field_that_a_client_of_another_version_deletes_was_named_before() {
     crd.api().put(&v1beta1, &shown).ok();
     assert_eq!(crd.api().get(&v1).ok()["spec"].get("note"), None, "deleted without an error");
     assert_eq!(named(&app, &labelled), [json!(null); 0], "no object holds it any more");
+}
+
+fn live_objects_that_a_plan_changes_are_named_and_nothing_is_written() {
+    let versions = [
+        ("v1", true, true, json!({"size": {"type": "integer"}})),
+        ("v2", true, false, json!({"amount": {"type": "integer"}})),
+    ];
+    let crd = TestCrd::new("live");
+    crd.put(&versions);
+    crd.create("v1", 2);
+    crd.api().merge_patch(&crd.object_path("v1", "cog-1"), &json!({"spec": {"size": 500}})).ok();
+    let before = crd.api().get(&crd.object_path("v1", "cog-1")).ok();
+    let pushback = crd.pushback();
+    let plan = |cel: &str| {
+        json!({
+            "apiVersion": "pushback.dev/v1alpha1", "kind": "ConversionPlan", "metadata": {"name": crd.name()},
+            "policy": {"bag": "annotation"}, "steps": [{
+                "from": "v1", "to": "v2", "removed": {"spec.size": {"reason": "is amount now", "drop": true}},
+                "acknowledge": {"spec.size": "is amount now"},
+                "up": [{"set": "spec.amount", "cel": cel}], "down": [{"set": "spec.size", "cel": "self.spec.amount"}],
+            }],
+        })
+    };
+    pushback.write("crd.yaml", crd.manifest(&versions).to_string());
+    let run = |cel: &str| {
+        pushback.write("plan.yaml", plan(cel).to_string());
+        pushback.run(&["storage", "test", "--crd", "crd.yaml", "--plan", "plan.yaml", "--live", "-o", "json"])
+    };
+    let report = run("self.spec.size > 100 ? 100 : self.spec.size").expect(10).json();
+    let object = format!("{}/cog-1", crd.namespace);
+    let affected = json!([{"object": object, "through": "v2", "paths": ["spec.size"]}]);
+    assert_eq!(report["live"], json!({"examined": 2, "affected": affected}), "{report}");
+    let report = run("self.spec.size").expect(0).json();
+    assert_eq!(report["live"], json!({"examined": 2, "affected": []}), "{report}");
+    assert_eq!(crd.api().get(&crd.object_path("v1", "cog-1")).ok(), before);
 }

@@ -1,5 +1,6 @@
 //! A definition whose webhook converts: judged by its conversion plan, on generated objects and on those that are there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_crd::definition::{Upgrade, listed};
@@ -11,6 +12,9 @@ use crate::conversion::sampling::{Defect, DefectKind, RoundTrip, RoundTrips, Sam
 use crate::conversion::{Converter, GivenPlan, NoPrograms};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::object::{ObjectExt, split_api_version};
+
+/// Maximum number of fields that objects are counted for: a map may have any keys.
+const KEYS: usize = 256;
 
 /// The plan of a definition, compiled as the conversion webhook runs it.
 struct Planned<'a> {
@@ -54,8 +58,9 @@ pub(super) fn check(
     let mut findings = Vec::new();
     for defect in &samples.defects {
         let mut finding = of_defect(&planned, defect, risk);
-        if let Some((state, examined)) = folded.filter(|_| is_of_storage(&planned, &defect.from)) {
-            finding.live_objects = Some(counted(&state[PLANNED][&defect.through], examined));
+        let counts = folded.map(|(state, examined)| (&state[PLANNED][key(defect)], examined));
+        if let Some((counts, examined)) = counts.filter(|(counts, _)| counts.is_object()) {
+            finding.live_objects = Some(counted(counts, examined));
         }
         findings.push(finding);
     }
@@ -67,8 +72,13 @@ pub(super) fn check(
     findings
 }
 
-fn is_of_storage(planned: &Planned<'_>, version: &str) -> bool {
-    planned.pairs.losses.storage == version
+/// The key under which objects are counted that show a defect.
+fn key(defect: &Defect) -> String {
+    key_of(&defect.from, &defect.through, &defect.path)
+}
+
+fn key_of(from: &str, through: &str, path: &str) -> String {
+    format!("{from} {through} {path}")
 }
 
 fn not_judged(pairs: &Pairs<'_>, why: String) -> Finding {
@@ -113,12 +123,18 @@ fn of_defect(planned: &Planned<'_>, defect: &Defect, risk: &Risk) -> Finding {
     if is_harm {
         (finding.verdict, finding.severity) = (Verdict::Breaking, Severity::Error);
         finding.remedy = Some(
-            "correct the expression so that the way back gives the same, or let the plan keep the original (`removed` \
-             without `drop`)"
-                .to_owned(),
+            match kind {
+                DefectKind::Invented => "leave the field absent where the other version has no value for it",
+                DefectKind::Failed => "correct the expression so that it has a value for every object",
+                DefectKind::Lost | DefectKind::Changed => {
+                    "correct the expression so that the way back gives the same, or let the plan keep the original \
+                     (`removed` without `drop`)"
+                }
+            }
+            .to_owned(),
         );
     }
-    if planned.converter.acknowledges(defect) {
+    if planned.converter.acknowledges(*kind, path) {
         (finding.verdict, finding.severity, finding.remedy) = (Verdict::Change, Severity::Info, None);
         finding.message.push_str(", as the plan acknowledges");
     }
@@ -137,24 +153,27 @@ fn of_defect(planned: &Planned<'_>, defect: &Defect, risk: &Risk) -> Finding {
 fn of_objects(planned: &Planned<'_>, samples: &Samples, (state, examined): (&Value, u64)) -> Vec<Finding> {
     let Pairs { change, .. } = planned.pairs;
     let mut findings = Vec::new();
-    for (through, counts) in state[PLANNED].as_object().into_iter().flatten() {
+    for (shown, counts) in state[PLANNED].as_object().into_iter().flatten() {
         let live = counted(counts, examined);
-        let is_known = |defect: &Defect| is_of_storage(planned, &defect.from) && defect.through == *through;
-        if live.affected == 0 || samples.defects.iter().any(is_known) {
+        if live.affected == 0 || samples.defects.iter().any(|defect| key(defect) == *shown) {
             continue;
         }
+        let mut parts = shown.splitn(3, ' ').skip(1);
+        let (through, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let message = format!(
-            "by its plan, {} that {} there {} not come back from \"{through}\" as {}",
+            "by its plan, {} that {} there {} not come back from \"{through}\" as {}: {}",
             number(live.affected, "object"),
             if live.affected == 1 { "is" } else { "are" },
             if live.affected == 1 { "does" } else { "do" },
             if live.affected == 1 { "it was" } else { "they were" },
+            if path.is_empty() { "the conversion fails" } else { path },
         );
         let position = change.locate(&["spec".into(), "conversion".into()]);
         let mut finding = Finding::new(NAME, PLANNED, Verdict::Breaking, change.object.clone(), message).at(position);
-        finding.version = Some(through.clone());
+        finding.version = Some(through.to_owned());
+        finding.path = Some(path.to_owned()).filter(|path| !path.is_empty());
         finding.effect = Some("altered".to_owned());
-        let content = json!([through, live.names]);
+        let content = json!([shown, live.names]);
         finding.live_objects = Some(LiveObjects { names: live.names.into_iter().take(NAMES).collect(), ..live });
         findings.push(finding.bound_to(&content).remedy("correct the expressions of the plan"));
     }
@@ -210,8 +229,21 @@ pub(super) fn fold(pairs: &Pairs<'_>, given: &GivenPlan, state: &mut Value, page
     for object in page {
         let own = split_api_version(object.text("/apiVersion")).1;
         for through in trips.versions().into_iter().filter(|through| *through != own) {
-            if matches!(trips.through(through, object), Ok(RoundTrip::Differs(_)) | Err(_)) {
-                count(&mut state[PLANNED][through], object);
+            let paths: BTreeSet<String> = match trips.through(through, object) {
+                Ok(RoundTrip::Kept | RoundTrip::Refused(_)) => continue,
+                Ok(RoundTrip::Differs(found)) => {
+                    let found = found.iter().map(|difference| (difference.kind(), difference.shown()));
+                    let new = found.filter(|(kind, path)| !planned.converter.acknowledges(*kind, path));
+                    new.map(|(_, path)| path).collect()
+                }
+                Err(error) => [error.path].into(),
+            };
+            for path in paths {
+                let (counts, key) = (&mut state[PLANNED], key_of(own, through, &path));
+                let is_known = counts.get(&key).is_some();
+                if is_known || counts.as_object().is_none_or(|counts| counts.len() < KEYS) {
+                    count(&mut counts[key], object);
+                }
             }
         }
     }

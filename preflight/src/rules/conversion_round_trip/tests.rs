@@ -204,7 +204,11 @@ fn objects_that_a_plan_changes_are_counted() {
     ];
     let mut state = json!({});
     planned::fold(&pairs, &given, &mut state, &page);
-    assert_eq!(state[PLANNED]["v1"], json!({"objects": 1, "names": ["none"]}), "the annotation keeps 500");
+    assert_eq!(
+        state[PLANNED]["v2 v1 spec.title"],
+        json!({"objects": 1, "names": ["none"]}),
+        "the annotation keeps 500"
+    );
 }
 
 #[test]
