@@ -8,7 +8,9 @@ mod logs;
 
 use std::time::Duration;
 
+use pushback_preflight::default_set::LeftOut;
 use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
+use pushback_preflight::waiver::BroadWaiver;
 use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::{Deserialize, Serialize};
 
@@ -236,6 +238,12 @@ pub enum Event {
         outcome: PreflightOutcome,
         /// Each rule, in registry order.
         rules: Vec<RuleLine>,
+        /// Rules of the default set that a list of rules leaves out.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left_out: Option<LeftOut>,
+        /// Waivers that accept every finding of their rule, with the number of findings.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        broad_waivers: Vec<BroadWaiver>,
         /// Duration of preflight.
         elapsed: Millis,
     },

@@ -22,6 +22,7 @@ pub mod markdown;
 pub mod markdown_text;
 pub mod object_rows;
 pub mod output;
+pub mod policy_text;
 pub mod preview_text;
 pub mod raw_objects;
 pub mod release;

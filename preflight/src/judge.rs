@@ -3,11 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::default_set::LeftOut;
 use crate::finding::{Finding, Severity, Verdict};
 use crate::loosened::{Loosened, RuleOff};
 use crate::object::ObjectRef;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
-use crate::waiver::{self, Accepted, Waiver};
+use crate::waiver::{self, Accepted, BroadWaiver, Waiver};
 use crate::{registry, repeated, words};
 
 words! {
@@ -91,6 +92,12 @@ pub struct RunReport {
     /// Rules that would run if they were not switched off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<RuleOff>,
+    /// Rules of the default set that a list of rules leaves out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+    /// Waivers that accept every finding of their rule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broad_waivers: Vec<BroadWaiver>,
     /// Where the manifests are less strict than the policy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loosened: Vec<Loosened>,
@@ -231,6 +238,7 @@ pub fn judge(
         rules.push((empty_result(registry::WAIVERS), Mode::Warn));
     }
     findings.extend(remarks.into_iter().map(|finding| weigh(finding, &strict)));
+    let broad_waivers = waiver::broad(waivers, today, &findings);
     for finding in findings.iter_mut().filter(|finding| finding.waived.is_some()) {
         finding.severity = Severity::Info;
     }
@@ -241,7 +249,15 @@ pub fn judge(
     findings.sort_by(compare);
     let rules: Vec<RuleResult> =
         rules.into_iter().map(|(result, mode)| with_outcome(result, mode, &findings)).collect();
-    RunReport { outcome: overall(&rules), rules, findings, off: Vec::new(), loosened: Vec::new() }
+    RunReport {
+        outcome: overall(&rules),
+        rules,
+        findings,
+        off: Vec::new(),
+        left_out: None,
+        broad_waivers,
+        loosened: Vec::new(),
+    }
 }
 
 /// Sets severity and fingerprint. A [`Verdict::Change`] keeps the severity that its rule set, at most a warning:

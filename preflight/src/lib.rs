@@ -6,6 +6,7 @@ pub mod cascade;
 pub mod cause;
 pub mod conversion;
 pub mod custom;
+pub mod default_set;
 pub mod duration;
 pub mod experiment;
 pub mod facts;

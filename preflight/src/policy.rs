@@ -4,12 +4,13 @@
 use serde_json::{Map, Value};
 
 use crate::custom::{self, Definition};
+use crate::default_set::{DefaultSet, LeftOut};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::loosened::{Loosened, LoosenedKind, Loosening, RuleOff};
 use crate::object::ObjectRef;
 use crate::registry;
 use crate::rule::Rule;
-use crate::selection::{self, ConfigRule, Configured, Origin, Selected, Selection, SelectionError};
+use crate::selection::{self, ConfigRule, Configured, Listed, Named, Origin, Selected, Selection, SelectionError};
 use crate::settings;
 use crate::source::display_path;
 use crate::strictness::{self, Difference, Looser};
@@ -73,7 +74,7 @@ pub fn select_from(
     config: Option<&[ConfigRule<'_>]>,
 ) -> Result<Selection, Vec<SelectionError>> {
     let source = Side { rules: config, ..Side::default() };
-    match resolve_from(rules, flag, Some(source), Side::default(), &[]) {
+    match resolve_from(rules, DefaultSet::Exists, flag, (Some(source), Side::default()), &[]) {
         Ok(policy) => Ok(policy.selection),
         Err(errors) => Err(errors.into_iter().map(|(_, error)| error).collect()),
     }
@@ -90,37 +91,41 @@ pub fn resolve(
     manifests: Side<'_>,
     given: &[Waiver],
 ) -> Result<Policy, Vec<PolicyError>> {
-    resolve_from(registry::RULES, flag, source, manifests, given)
+    resolve_from(registry::RULES, DefaultSet::Exists, flag, (source, manifests), given)
 }
 
-/// Like [`resolve`], from a given list of rules.
+/// Like [`resolve`], from a given list of rules, with or without a default set among them.
 ///
 /// # Errors
 /// Those of [`resolve`].
 pub fn resolve_from(
     rules: &[&'static dyn Rule],
+    default_set: DefaultSet,
     flag: Option<&[String]>,
-    source: Option<Side<'_>>,
-    manifests: Side<'_>,
+    (source, manifests): (Option<Side<'_>>, Side<'_>),
     given: &[Waiver],
 ) -> Result<Policy, Vec<PolicyError>> {
     let mut errors = Vec::new();
     let custom = custom::rules(source.map_or(&[], |source| source.custom));
     let rules = &[rules, &custom].concat();
-    let named = selection::read_flag(rules, flag.unwrap_or_default(), &mut errors);
+    let named = selection::read_flag(rules, default_set, flag.unwrap_or_default(), &mut errors);
     let mut errors: Vec<PolicyError> = errors.into_iter().map(|error| (false, error)).collect();
-    let of_source = source.map(|source| (source.chooses(), read(rules, source, &[], true, &mut errors)));
+    let mut wrong = Vec::new();
+    let of_source = source.map(|source| (source.chooses(), read(rules, default_set, source, &[], &mut wrong)));
+    errors.extend(wrong.drain(..).map(|error| (true, error)));
     let known = |definition: &&Definition| custom.iter().any(|rule| rule.meta().name == definition.name);
     let unknown: Vec<&str> =
         manifests.custom.iter().filter(|it| !known(it)).map(|definition| definition.name.as_str()).collect();
-    let of_manifests = read(rules, manifests, &unknown, false, &mut errors);
+    let of_manifests = read(rules, default_set, manifests, &unknown, &mut wrong);
+    errors.extend(wrong.into_iter().map(|error| (false, error)));
     if !errors.is_empty() {
         return Err(errors);
     }
     let resolving = Resolving {
         rules,
-        named: named.as_deref(),
-        source: of_source.as_ref().map(|(has_list, configured)| (*has_list, configured.as_slice())),
+        default_set,
+        named: named.as_ref(),
+        source: of_source.as_ref().map(|(has_list, listed)| (*has_list, listed)),
         has_list: manifests.chooses(),
         manifests: &of_manifests,
     };
@@ -147,26 +152,34 @@ pub fn resolve_from(
 
 fn read<'s>(
     rules: &[&'static dyn Rule],
+    default_set: DefaultSet,
     side: Side<'s>,
     skip: &[&str],
-    is_source: bool,
-    errors: &mut Vec<PolicyError>,
-) -> Vec<Configured<'s>> {
-    let mut wrong = Vec::new();
-    let configured = selection::read_config(rules, side.rules.unwrap_or_default(), skip, side.may_repeat, &mut wrong);
-    errors.extend(wrong.into_iter().map(|error| (is_source, error)));
-    configured
+    errors: &mut Vec<SelectionError>,
+) -> Listed<'s> {
+    selection::read_config(rules, default_set, side.rules.unwrap_or_default(), skip, side.may_repeat, errors)
 }
 
 struct Resolving<'a> {
     rules: &'a [&'static dyn Rule],
+    default_set: DefaultSet,
     /// Names given by the flag.
-    named: Option<&'a [String]>,
-    /// Whether the source lists rules, and their settings.
-    source: Option<(bool, &'a [Configured<'a>])>,
+    named: Option<&'a Named>,
+    /// Whether the source lists rules, and its entries.
+    source: Option<(bool, &'a Listed<'a>)>,
     /// Whether the manifests list rules.
     has_list: bool,
-    manifests: &'a [Configured<'a>],
+    manifests: &'a Listed<'a>,
+}
+
+/// A rule, and who asks for it.
+struct Wanted<'a> {
+    /// Whether it runs if neither flag nor manifests mention it.
+    is_expected: bool,
+    /// Whether the flag, or the manifests' list, has it as one of the default set.
+    is_in_given_set: bool,
+    /// The manifests' entry for it.
+    entry: Option<&'a Configured<'a>>,
 }
 
 impl Resolving<'_> {
@@ -174,14 +187,14 @@ impl Resolving<'_> {
         let mut selection = Selection { origin: self.origin(), ..Selection::default() };
         for rule in self.rules {
             let name = rule.meta().name;
-            let expected = self.is_expected(name);
-            let wanted = self.manifests.iter().find(|configured| configured.name == name);
-            let left_out = expected && self.has_list && wanted.is_none();
+            let wanted = self.wanted(*rule);
+            let is_listed = wanted.entry.is_some() || (self.manifests.includes_default && rule.meta().default);
+            let left_out = wanted.is_expected && self.has_list && !is_listed;
             let runs = match (self.named, self.source) {
-                (Some(names), _) => names.iter().any(|wanted| wanted == name),
-                (None, Some(_)) => expected || wanted.is_some(),
-                (None, None) if self.has_list => wanted.is_some(),
-                (None, None) => expected,
+                (Some(named), _) => named.names(name) || wanted.is_in_given_set,
+                (None, Some(_)) => wanted.is_expected || is_listed,
+                (None, None) if self.has_list => is_listed,
+                (None, None) => wanted.is_expected,
             };
             // A rule that refuses nothing where nobody asks for it is no check that could be loosened.
             let refuses = !rule.unasked().contains(&("mode", "warn")) || self.source.is_some_and(|(listed, _)| listed);
@@ -197,17 +210,28 @@ impl Resolving<'_> {
                 });
             }
             if runs {
-                selection.rules.push(self.selected(*rule, expected, wanted, &mut selection.loosened));
-            } else if (expected && refuses) || wanted.is_some() {
+                selection.rules.push(self.selected(*rule, &wanted, &mut selection.loosened));
+            } else if (wanted.is_expected && refuses) || is_listed {
                 let reason = match self.named {
-                    Some([]) => "--preflight=none",
+                    Some(named) if named.is_none() => "--preflight=none",
                     Some(_) => "--preflight names other rules",
                     None => "the manifests' preflightRules leave it out",
                 };
                 selection.off.push(RuleOff { name: name.to_owned(), reason: reason.to_owned() });
             }
         }
+        selection.left_out = self.left_out(&selection);
         selection
+    }
+
+    /// The default rules that a list leaves out; `None` if no rule runs, which is reported as such.
+    fn left_out(&self, selection: &Selection) -> Option<LeftOut> {
+        if self.default_set == DefaultSet::Absent || selection.rules.is_empty() {
+            return None;
+        }
+        let list = if self.named.is_some() { "--preflight" } else { "preflightRules" };
+        let running: Vec<&str> = selection.rules.iter().map(|selected| selected.rule.meta().name).collect();
+        LeftOut::find(self.rules, &running, list)
     }
 
     fn origin(&self) -> Origin {
@@ -219,31 +243,32 @@ impl Resolving<'_> {
         }
     }
 
-    /// Whether a rule runs if neither flag nor manifests mention it.
-    fn is_expected(&self, name: &str) -> bool {
-        match self.source {
-            Some((true, configured)) => configured.iter().any(|configured| configured.name == name),
-            _ => self.rules.iter().any(|rule| rule.meta().name == name && rule.meta().default),
-        }
+    fn wanted(&self, rule: &dyn Rule) -> Wanted<'_> {
+        let meta = rule.meta();
+        let is_expected = match self.source {
+            Some((true, listed)) => listed.find(meta.name).is_some() || (listed.includes_default && meta.default),
+            _ => meta.default,
+        };
+        let is_set_given = self.named.map_or(self.manifests.includes_default, |named| named.includes_default);
+        Wanted { is_expected, is_in_given_set: is_set_given && meta.default, entry: self.manifests.find(meta.name) }
     }
 
-    fn selected(
-        &self,
-        rule: &'static dyn Rule,
-        expected: bool,
-        wanted: Option<&Configured<'_>>,
-        loosened: &mut Vec<Loosened>,
-    ) -> Selected {
+    fn selected(&self, rule: &'static dyn Rule, wanted: &Wanted<'_>, loosened: &mut Vec<Loosened>) -> Selected {
         let name = rule.meta().name;
-        let of_source = self.source.and_then(|(_, all)| all.iter().find(|configured| configured.name == name));
+        let Wanted { is_expected, is_in_given_set, entry } = wanted;
+        let of_source = self.source.and_then(|(_, listed)| listed.find(name));
         // A rule that runs only because of the manifests is theirs alone.
-        let added = !expected && self.named.is_none();
+        let added = !is_expected && self.named.is_none();
         let mut values = of_source.map_or_else(|| settings::defaults(rule.meta()), |source| source.values.clone());
         // What the manifests name runs with the defaults, and is compared with what would run without them.
-        let of_itself = if expected && of_source.is_none() && self.named.is_none() { rule.unasked() } else { &[] };
+        let is_of_default_set = match self.named {
+            Some(named) => *is_in_given_set && !named.names(name),
+            None => *is_expected || (*is_in_given_set && entry.is_none()),
+        };
+        let of_itself = if is_of_default_set && of_source.is_none() { rule.unasked() } else { &[] };
         let asked: Vec<_> = of_itself.iter().map(|(name, _)| (*name, values[*name].clone())).collect();
         values.extend(of_itself.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
-        if let Some(wanted) = wanted {
+        if let Some(wanted) = entry {
             let looser = if self.source.is_none() || added { Looser::Followed } else { Looser::NotFollowed };
             let empty = Map::new();
             let written = wanted.written.as_object().unwrap_or(&empty);

@@ -28,6 +28,9 @@ pub static RULES: &[&dyn Rule] = &[
 
 pub use crate::finding::{SERVER, WAIVERS};
 
+/// The word for the default set of rules, so that no rule has this name.
+pub use crate::remedy::DEFAULT;
+
 /// Name under which manifests less strict than the policy are reported. Not a rule.
 pub const POLICY: &str = "policy";
 
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_named_once_and_documented() {
-        let mut names = BTreeSet::from([SERVER, WAIVERS, POLICY, "none"]);
+        let mut names = BTreeSet::from([SERVER, WAIVERS, POLICY, NONE, DEFAULT]);
         for meta in metas() {
             assert!(names.insert(meta.name), "{} is taken", meta.name);
             assert!(!meta.summary.is_empty() && !meta.summary.ends_with('.'), "{}: summary", meta.name);

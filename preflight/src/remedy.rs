@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 /// The key of a Config document that lists the rules.
 const RULES: &str = "preflightRules";
 
+/// The word for the default set in a list of rules.
+pub const DEFAULT: &str = "default";
+
 words! {
     /// Who can follow a remedy.
     pub enum Audience {
@@ -89,14 +92,19 @@ impl Remedy {
         self.config(json!({RULES: [{"name": rule, "config": settings}]}))
     }
 
-    /// The same, with every rule that runs and its settings: `preflightRules` takes the place of the default set.
+    /// Adds the other rules that run to the lines of a Config: `preflightRules` takes the place of the default set. The
+    /// default set is named as such, any other rules with their settings.
     #[must_use]
-    pub(crate) fn among(mut self, running: &[(&str, Map<String, Value>)]) -> Self {
+    pub(crate) fn among(mut self, running: &[(&str, Map<String, Value>)], is_default_set: bool) -> Self {
         let Some(Value::Array(entries)) = self.config.as_mut().and_then(|config| config.get_mut(RULES)) else {
             return self;
         };
         let wanted = std::mem::take(entries);
-        for (name, settings) in running {
+        if is_default_set {
+            entries.push(json!({"name": DEFAULT}));
+        }
+        let is_written = |name: &str| !is_default_set || wanted.iter().any(|entry| entry["name"] == *name);
+        for (name, settings) in running.iter().filter(|(name, _)| is_written(name)) {
             let mut config = Value::Object(settings.clone());
             for entry in wanted.iter().filter(|entry| entry["name"] == *name) {
                 merge(&mut config, &entry["config"]);

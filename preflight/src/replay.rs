@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::default_set::LeftOut;
 use crate::judge::RunReport;
 use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::rule::{Judgement, Rule};
@@ -23,6 +24,9 @@ pub struct JudgedBy {
     pub origin: Origin,
     /// Rules that would have run if they had not been switched off.
     pub off: Vec<RuleOff>,
+    /// Rules of the default set that a list of rules left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
     /// Where the manifests were less strict than the policy.
     pub loosened: Vec<Loosened>,
     /// What a loosening did.
@@ -62,11 +66,12 @@ impl JudgedBy {
             let is_custom = selected.rule.is_custom();
             JudgedRule { name: name.to_owned(), config, origin: selected.origin, is_custom }
         };
-        let Selection { rules, origin, off, loosened, loosening, accepted } = selection;
+        let Selection { rules, origin, off, left_out, loosened, loosening, accepted } = selection;
         Self {
             rules: rules.iter().map(rule).collect(),
             origin: *origin,
             off: off.clone(),
+            left_out: left_out.clone(),
             loosened: loosened.clone(),
             loosening: *loosening,
             accepted: accepted.clone(),
@@ -102,6 +107,7 @@ impl JudgedBy {
             rules,
             origin: self.origin,
             off: self.off.clone(),
+            left_out: self.left_out.clone(),
             loosened: self.loosened.clone(),
             loosening: self.loosening,
             accepted: self.accepted.clone(),

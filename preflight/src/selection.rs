@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::default_set::{DefaultSet, LeftOut};
 use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::registry::{self, UnknownRule};
 use crate::rule::{DocumentKind, Rule, Settings};
@@ -14,8 +15,8 @@ use crate::source::{InputError, Positions};
 use crate::strictness::{self, Looser};
 use crate::waiver::Accepted;
 
-/// The flag's value that switches off every rule.
-pub use crate::registry::NONE;
+/// The flag's value that switches off every rule, and the one for the default set.
+pub use crate::registry::{DEFAULT, NONE};
 
 /// An entry of `preflightRules`.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +78,8 @@ pub struct Selection {
     pub origin: Origin,
     /// Rules that would run if they were not switched off.
     pub off: Vec<RuleOff>,
+    /// Rules of the default set that a list of rules leaves out.
+    pub left_out: Option<LeftOut>,
     /// Where the manifests are less strict than the policy.
     pub loosened: Vec<Loosened>,
     /// What a loosening does.
@@ -103,6 +106,43 @@ impl Selection {
     pub fn relied_on(&self) -> BTreeSet<String> {
         let relied_on = self.rules.iter().filter(|selected| selected.origin == self.origin);
         relied_on.map(|selected| selected.rule.meta().name.to_owned()).collect()
+    }
+}
+
+/// The names that the flag gives.
+#[derive(Debug, Default)]
+pub(crate) struct Named {
+    /// Rules given by name.
+    pub(crate) rules: Vec<String>,
+    /// Whether the default set is given.
+    pub(crate) includes_default: bool,
+}
+
+impl Named {
+    /// Whether no rule is to run.
+    pub(crate) fn is_none(&self) -> bool {
+        self.rules.is_empty() && !self.includes_default
+    }
+
+    /// Whether a rule is given by name.
+    pub(crate) fn names(&self, rule: &str) -> bool {
+        self.rules.iter().any(|name| name == rule)
+    }
+}
+
+/// The entries of `preflightRules`.
+#[derive(Debug, Default)]
+pub(crate) struct Listed<'c> {
+    /// Entries for rules, by name.
+    pub(crate) rules: Vec<Configured<'c>>,
+    /// Whether there is an entry for the default set.
+    pub(crate) includes_default: bool,
+}
+
+impl<'c> Listed<'c> {
+    /// The entry for a rule.
+    pub(crate) fn find(&self, name: &str) -> Option<&Configured<'c>> {
+        self.rules.iter().find(|configured| configured.name == name)
     }
 }
 
@@ -155,6 +195,15 @@ pub enum SelectionError {
         /// Name of the rule.
         name: String,
     },
+    /// The entry for the default set has settings.
+    #[error(
+        "the entry \"{DEFAULT}\" has no config: its rules run with their own settings; to change those of one rule, name it \
+         in an entry of its own"
+    )]
+    DefaultWithConfig {
+        /// Index of the entry.
+        index: usize,
+    },
     /// A rule's `config` is invalid.
     #[error("preflight rule \"{name}\": {}", error.message)]
     Setting {
@@ -174,18 +223,20 @@ impl SelectionError {
         match self {
             Self::UnknownInConfig { index, .. }
             | Self::RepeatedInConfig { index, .. }
+            | Self::DefaultWithConfig { index }
             | Self::Setting { index, .. } => Some(*index),
             _ => None,
         }
     }
 }
 
-/// The names in the flag: `None` if it leaves the choice to the Config, an empty list for `none`.
+/// Reads the names in the flag: `None` if it leaves the choice to the Config, no rule for `none`.
 pub(crate) fn read_flag(
     rules: &[&'static dyn Rule],
+    default_set: DefaultSet,
     values: &[String],
     errors: &mut Vec<SelectionError>,
-) -> Option<Vec<String>> {
+) -> Option<Named> {
     let (alone, named): (Vec<&String>, Vec<&String>) = values.iter().partition(|value| value.trim().is_empty());
     if named.is_empty() {
         return None;
@@ -205,12 +256,13 @@ pub(crate) fn read_flag(
             }
         }
     }
-    let is_known = |name: &str| name == NONE || rules.iter().any(|rule| rule.meta().name == name);
+    let words: &[&str] = if default_set == DefaultSet::Exists { &[NONE, DEFAULT] } else { &[NONE] };
+    let is_known = |name: &str| words.contains(&name) || rules.iter().any(|rule| rule.meta().name == name);
     for name in names.iter().filter(|name| !is_known(name)) {
         let mut error = UnknownRule::new(name, rules);
-        // `none` is suggested only for a different spelling of itself.
-        if name.eq_ignore_ascii_case(NONE) {
-            error.suggestion = Some(NONE.to_owned());
+        // These words are suggested only for a different spelling of themselves.
+        if let Some(word) = words.iter().find(|word| name.eq_ignore_ascii_case(word)) {
+            error.suggestion = Some((*word).to_owned());
         }
         errors.push(SelectionError::UnknownInFlag(error));
     }
@@ -220,21 +272,25 @@ pub(crate) fn read_flag(
         }
         names.clear();
     }
-    Some(names)
+    let includes_default = names.iter().any(|name| name == DEFAULT);
+    names.retain(|name| name != DEFAULT);
+    Some(Named { rules: names, includes_default })
 }
 
 /// Reads the entries of `preflightRules`, without those of the rules to `skip`. If a rule may repeat, its strictest
 /// settings win.
 pub(crate) fn read_config<'c>(
     rules: &[&'static dyn Rule],
+    default_set: DefaultSet,
     entries: &[ConfigRule<'c>],
     skip: &[&str],
     may_repeat: bool,
     errors: &mut Vec<SelectionError>,
-) -> Vec<Configured<'c>> {
+) -> Listed<'c> {
     let nowhere = Positions::default();
     let mut seen: Vec<(usize, &str)> = Vec::new();
     let mut configured: Vec<Configured<'c>> = Vec::new();
+    let mut includes_default = false;
     for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| !skip.contains(&entry.name)) {
         let first = seen.iter().find(|(_, name)| *name == entry.name).map(|(first, _)| *first);
         if let Some(first) = first.filter(|_| !may_repeat) {
@@ -242,6 +298,13 @@ pub(crate) fn read_config<'c>(
             continue;
         }
         seen.push((index, entry.name));
+        if entry.name == DEFAULT && default_set == DefaultSet::Exists {
+            includes_default = true;
+            if entry.config.as_object().is_some_and(|config| !config.is_empty()) {
+                errors.push(SelectionError::DefaultWithConfig { index });
+            }
+            continue;
+        }
         let found = registry::find_in(rules, entry.name);
         let positions = entry.positions.unwrap_or(&nowhere);
         match found.map(|rule| (rule, settings::read(rule.meta(), entry.config, positions))) {
@@ -260,12 +323,14 @@ pub(crate) fn read_config<'c>(
             Err(mut error) => {
                 if error.name == NONE {
                     error.known.clear();
+                } else if default_set == DefaultSet::Exists && error.name.eq_ignore_ascii_case(DEFAULT) {
+                    error.suggestion = Some(DEFAULT.to_owned());
                 }
                 errors.push(SelectionError::UnknownInConfig { index, error });
             }
         }
     }
-    configured
+    Listed { rules: configured, includes_default }
 }
 
 #[cfg(test)]

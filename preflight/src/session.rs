@@ -3,13 +3,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::default_set::LeftOut;
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
 use crate::finding::{Finding, Severity};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{Artefact, Checked, Judgement, Memory, ProgramCall, Settings};
-use crate::selection::{Selected, Selection};
+use crate::selection::{Origin, Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
 
 /// Maximum number of rounds in which a rule may ask for facts.
@@ -35,6 +36,7 @@ pub struct Session {
     /// Findings about the policy itself.
     told: Vec<Finding>,
     off: Vec<RuleOff>,
+    left_out: Option<LeftOut>,
     loosened: Vec<Loosened>,
     /// Number of objects affected by each waived finding before, by fingerprint.
     accepted: Accepted,
@@ -56,7 +58,7 @@ impl Session {
     #[must_use]
     pub fn new(selection: Selection, mut facts: Facts) -> Self {
         facts.rules = selection.relied_on();
-        let Selection { rules, loosened, loosening, off, accepted, .. } = selection;
+        let Selection { rules, loosened, loosening, off, left_out, accepted, .. } = selection;
         let told = loosened.iter().map(|loosened| loosened.finding(loosening)).collect();
         let runs = rules
             .into_iter()
@@ -68,7 +70,7 @@ impl Session {
                 memory: Memory::default(),
             })
             .collect();
-        Self { facts, runs, asked: Needs::new(), told, off, loosened, accepted }
+        Self { facts, runs, asked: Needs::new(), told, off, left_out, loosened, accepted }
     }
 
     /// Starts a run without answers.
@@ -140,6 +142,7 @@ impl Session {
         // A rule of the policy runs beside those that a list chooses, and is not named in it again.
         let listed = self.runs.iter().filter(|run| !run.selected.rule.is_custom());
         let running: Vec<_> = listed.map(|run| run.selected.written()).collect();
+        let is_default_set = self.runs.iter().all(|run| run.selected.origin == Origin::Default);
         let mut endings = Vec::new();
         for run in &mut self.runs {
             let ending = run.ending.take().unwrap_or_else(|| unable("it still waits for facts from the cluster"));
@@ -158,9 +161,10 @@ impl Session {
         }
         for finding in report.findings.iter_mut().filter(|finding| finding.severity != Severity::Info) {
             let remedies = registry::remedies(&self.facts, finding).into_iter();
-            finding.remedies = remedies.map(|remedy| remedy.among(&running)).collect();
+            finding.remedies = remedies.map(|remedy| remedy.among(&running, is_default_set)).collect();
         }
-        (RunReport { off: self.off, loosened: self.loosened, ..report }, self.facts)
+        let Self { off, left_out, loosened, facts, .. } = self;
+        (RunReport { off, left_out, loosened, ..report }, facts)
     }
 }
 
@@ -210,7 +214,6 @@ mod tests {
     use crate::facts::{Folded, Needs};
     use crate::judge::{Outcome, RuleOutcome};
     use crate::rule::{Rule, RuleMeta};
-    use crate::selection::Origin;
 
     const EMPTY: RuleMeta = RuleMeta {
         name: "Curious",

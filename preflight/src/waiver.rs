@@ -47,6 +47,23 @@ pub struct Waiver {
     pub may_be_unused: bool,
 }
 
+/// A waiver that accepts every finding of its rule, in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BroadWaiver {
+    /// Name of the rule.
+    pub rule: String,
+    /// Why its findings are acceptable, with the person responsible.
+    pub reason: String,
+    /// Number of findings that the waiver accepts in this run.
+    pub findings: usize,
+    /// Number of those that would refuse the run without it.
+    pub errors: usize,
+    /// Position of the entry in the input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<Position>,
+}
+
 /// Whether a waiver is valid on a given day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -138,6 +155,16 @@ impl Waiver {
         alike(self) == alike(other) && ends_no_later && as_few
     }
 
+    /// Whether it accepts every finding of its rule: nothing narrows it down to a check, an object or a field.
+    fn is_broad(&self) -> bool {
+        let is_wide = |pattern: &Option<String>| pattern.as_deref().is_none_or(|glob| glob.trim() == "*");
+        self.rule.is_some()
+            && self.fingerprint.is_none()
+            && self.cause.is_none()
+            && !self.may_be_unused
+            && [&self.check, &self.object, &self.path].into_iter().all(is_wide)
+    }
+
     fn standing(&self, today: &str) -> Standing {
         match self.expires.as_deref() {
             None => Standing::Valid,
@@ -203,6 +230,24 @@ pub(crate) fn apply(
         }));
     }
     remarks
+}
+
+/// Counts what the broad waivers among these have accepted. Findings still have the severity that their rule gave them.
+pub(crate) fn broad(waivers: &[Waiver], today: &str, findings: &[Finding]) -> Vec<BroadWaiver> {
+    let mut broad: Vec<BroadWaiver> = Vec::new();
+    for waiver in waivers.iter().filter(|waiver| waiver.is_broad() && waiver.standing(today) == Standing::Valid) {
+        let (rule, reason) = (waiver.rule.clone().unwrap_or_default(), waiver.explanation());
+        let accepted = || {
+            let is_accepted = |finding: &&Finding| finding.waived.as_deref() == Some(&reason);
+            findings.iter().filter(|finding| waiver.matches(finding)).filter(is_accepted)
+        };
+        let count = accepted().count();
+        if count > 0 && !broad.iter().any(|known| known.rule == rule && known.reason == reason) {
+            let errors = accepted().filter(|finding| finding.severity == Severity::Error).count();
+            broad.push(BroadWaiver { rule, reason, findings: count, errors, position: waiver.position.clone() });
+        }
+    }
+    broad
 }
 
 /// Number of findings of the waiver's cause that it does not list, and of all; `None` if it lists them all.
@@ -452,5 +497,37 @@ mod tests {
         assert_eq!(remarks(waiver("server"), &[]), ["notWaivable"]);
         let stranger = Waiver { fingerprint: Some("00000000000000000000000000000000".into()), ..Waiver::default() };
         assert_eq!(remarks(stranger, &[]), ["unused"]);
+    }
+
+    #[test]
+    fn waiver_of_a_whole_rule_is_broad_and_counts_what_it_accepts() {
+        let broad = |waivers: &[Waiver]| {
+            let mut findings = [finding("scope"), finding("enum"), finding("required")];
+            findings[0].severity = Severity::Error;
+            findings[2].rule = "StoredVersions".to_owned();
+            apply(waivers, &Accepted::new(), "2026-06-30", (&[], &[]), &mut findings);
+            let broad = super::broad(waivers, "2026-06-30", &findings);
+            broad.iter().map(|it| (it.rule.clone(), it.findings, it.errors)).collect::<Vec<_>>()
+        };
+        let of_rule = || waiver("CRDUpgradeSafety");
+        let of = |findings, errors| vec![("CRDUpgradeSafety".to_owned(), findings, errors)];
+        let any = || Some("*".to_owned());
+        assert_eq!(broad(&[of_rule()]), of(2, 1));
+        assert_eq!(broad(&[Waiver { check: any(), object: any(), path: any(), ..of_rule() }]), of(2, 1));
+        assert_eq!(broad(&[of_rule(), of_rule()]), of(2, 1));
+        // One that is narrower comes first, and accepts its finding.
+        let narrow = Waiver { check: Some("scope".into()), reason: "reviewed".into(), ..of_rule() };
+        assert_eq!(broad(&[narrow.clone(), of_rule()]), of(1, 0));
+        for other in [
+            narrow,
+            Waiver { object: Some("CustomResourceDefinition foos.ex.com".into()), ..of_rule() },
+            Waiver { path: Some("spec.*".into()), ..of_rule() },
+            Waiver { expires: Some("2026-06-29".into()), ..of_rule() },
+            Waiver { may_be_unused: true, ..of_rule() },
+            Waiver { rule: None, fingerprint: Some(finding("scope").fingerprint), ..of_rule() },
+            waiver("PermissionValidation"),
+        ] {
+            assert_eq!(broad(std::slice::from_ref(&other)), vec![], "{other:?}");
+        }
     }
 }

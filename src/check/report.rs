@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use pushback_preflight::default_set::LeftOut;
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::{Loosened, RuleOff};
+use pushback_preflight::waiver::BroadWaiver;
 use pushback_preflight::{Cause, Finding, RuleResult, RunReport, causes};
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,12 @@ pub struct PolicyReport {
     pub source: Option<String>,
     /// Rules that would run if they had not been switched off.
     pub rules_off: Vec<RuleOff>,
+    /// Rules of the default set that a list of rules leaves out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+    /// Waivers that accept every finding of their rule, with the number of findings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broad_waivers: Vec<BroadWaiver>,
     /// Where the manifests ask for weaker checks, followed or not.
     pub loosened: Vec<Loosened>,
 }
@@ -65,7 +73,13 @@ impl PolicyReport {
     /// The policy of a run.
     #[must_use]
     pub fn of(source: Option<String>, report: &RunReport) -> Self {
-        Self { source, rules_off: report.off.clone(), loosened: report.loosened.clone() }
+        Self {
+            source,
+            rules_off: report.off.clone(),
+            left_out: report.left_out.clone(),
+            broad_waivers: report.broad_waivers.clone(),
+            loosened: report.loosened.clone(),
+        }
     }
 }
 

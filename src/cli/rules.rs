@@ -1,5 +1,6 @@
 //! `pushback rules`: lists the preflight rules, and explains each.
 
+use anyhow::bail;
 use clap::Args;
 use pushback_preflight::registry;
 use pushback_preflight::rule::{Rule, RuleMeta};
@@ -30,6 +31,10 @@ pub struct RulesArgs {
     config: Vec<String>,
 }
 
+/// How the default set is named in a list.
+const DEFAULT_SET: &str =
+    "`- name: default` in preflightRules, or --preflight=default,NAME, adds rules to those that are on\n";
+
 /// Runs the command.
 ///
 /// # Errors
@@ -38,6 +43,11 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
     let width = screen::data_columns();
     let columns = usize::from(width.unwrap_or(WIDTH));
     let rules = [registry::RULES, &policy::custom_rules(&arguments.config)?].concat();
+    if arguments.name.as_deref() == Some(registry::DEFAULT) {
+        bail!(
+            "\"default\" is not a rule: it stands for the rules that are on by default, which `pushback rules` lists"
+        );
+    }
     if let Some(name) = &arguments.name {
         let rule = registry::find_in(&rules, name)?;
         let explanation = pushback_preflight::reference::rule_markdown(rule);
@@ -62,7 +72,7 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
         table.row(&[meta.name, if meta.default { "on" } else { "off" }, meta.summary]);
     }
     let unasked = pushback_preflight::reference::unasked_lines();
-    let table = table.text_within(width.map(usize::from)) + "\n";
+    let table = table.text_within(width.map(usize::from)) + "\n" + &hang(DEFAULT_SET, width.unwrap_or(u16::MAX));
     Ok(unasked.into_iter().fold(table, |text, line| text + &hang(&line, width.unwrap_or(u16::MAX))))
 }
 

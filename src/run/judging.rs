@@ -84,6 +84,8 @@ pub async fn judge(
     run.events.send(Event::Preflight {
         outcome: report.outcome,
         rules: report.rules.iter().map(RuleLine::from).collect(),
+        left_out: report.left_out.clone(),
+        broad_waivers: report.broad_waivers.clone(),
         elapsed: run.elapsed().saturating_sub(started).into(),
     });
     artefacts.iter().try_for_each(|artefact| write(run, artefact))?;

@@ -4,15 +4,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::Position;
 use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_preflight::custom::{self, Definition};
+use pushback_preflight::default_set::DefaultSet;
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
 use pushback_preflight::rule::Rule;
 use pushback_preflight::selection::{ConfigRule, NONE, SelectionError};
 use pushback_preflight::source::Document;
 use pushback_preflight::waiver::Waiver;
+use pushback_preflight::{Position, registry};
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
@@ -172,7 +173,9 @@ impl Configured {
             if names.is_empty() { vec![NONE.to_owned()] } else { names.into_iter().collect() }
         });
         let rules = options.rules.as_deref().or(only.as_deref());
-        let resolved = policy::resolve(rules, side, among.side(), &options.waive);
+        let default_set = if options.only_listed { DefaultSet::Absent } else { DefaultSet::Exists };
+        let sides = (side, among.side());
+        let resolved = policy::resolve_from(registry::RULES, default_set, rules, sides, &options.waive);
         let mut policy = resolved.map_err(|errors| {
             let unknown = errors.iter().find_map(|(_, error)| match error {
                 SelectionError::UnknownInFlag(unknown) => Some(EndCause::UnknownRule(unknown.name.clone())),

@@ -130,6 +130,8 @@ impl Replay {
         run.events.send(Event::Preflight {
             outcome: verdict.outcome,
             rules: verdict.rules.iter().map(RuleLine::from).collect(),
+            left_out: verdict.left_out.clone(),
+            broad_waivers: verdict.broad_waivers.clone(),
             elapsed: run.elapsed().saturating_sub(started).into(),
         });
         if !is_the_same {

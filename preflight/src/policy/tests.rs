@@ -211,3 +211,184 @@ fn objects_decide_where_nobody_asks_for_the_rule_and_else_only_where_the_setting
     --preflight=NAME, the manifests: auto          | auto | CRDUpgradeSafety liveObjects is "auto", and without the manifests' Config "report"
     "#);
 }
+
+/// Effective rules with their settings, and the default rules that a list leaves out.
+fn with_left_out(flag: Option<&[&str]>, source: Option<Option<Value>>, manifests: Option<Value>) -> String {
+    let flag: Option<Vec<String>> = flag.map(|values| values.iter().map(ToString::to_string).collect());
+    let entries = |rules: &Option<Value>| -> Option<Vec<(String, Value)>> {
+        let entry = |rule: &Value| (rule["name"].as_str().expect("a name").to_owned(), rule["config"].clone());
+        rules.as_ref().map(|rules| rules.as_array().expect("a list").iter().map(entry).collect())
+    };
+    fn of(entries: &Option<Vec<(String, Value)>>) -> Option<Vec<ConfigRule<'_>>> {
+        entries
+            .as_ref()
+            .map(|rules| rules.iter().map(|(name, config)| ConfigRule { name, config, positions: None }).collect())
+    }
+    let (of_source, of_manifests) = (source.as_ref().map(entries), entries(&manifests));
+    let (of_source, of_manifests) = (of_source.as_ref().map(of), of(&of_manifests));
+    let side = of_source.as_ref().map(|rules| Side { rules: rules.as_deref(), ..Side::default() });
+    let among = Side { rules: of_manifests.as_deref(), ..Side::default() };
+    match resolve(flag.as_deref(), side, among, &[]) {
+        Ok(policy) => {
+            let rules: Vec<String> = policy
+                .selection
+                .written()
+                .map(
+                    |(name, config)| {
+                        if config.is_empty() { name.to_owned() } else { format!("{name} {}", json!(config)) }
+                    },
+                )
+                .collect();
+            let left_out = policy.selection.left_out;
+            let left_out = left_out.map(|it| format!("{} without {}", it.list, it.rules.join(", ")));
+            format!("{} | {}", rules.join(", "), left_out.unwrap_or_default())
+        }
+        Err(errors) => errors.iter().map(|(_, error)| format!("error: {error}")).collect::<Vec<_>>().join(" | "),
+    }
+}
+
+#[test]
+fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs() {
+    let default = || json!({"name": "default"});
+    let rule = |name: &str| json!({"name": name});
+    let warn = |name: &str| json!({"name": name, "config": {"mode": "warn"}});
+    let all = with_left_out(None, None, None);
+    let cases: Vec<(&str, Option<&[&str]>, Option<Option<Value>>, Option<Value>)> = vec![
+        ("nothing", None, None, None),
+        ("manifests: one", None, None, Some(json!([rule("FieldConflicts")]))),
+        ("manifests: default", None, None, Some(json!([default()]))),
+        ("manifests: default, one", None, None, Some(json!([default(), rule("FieldConflicts")]))),
+        ("manifests: default, a default rule", None, None, Some(json!([default(), rule("References")]))),
+        (
+            "manifests: a default rule with config, default",
+            None,
+            None,
+            Some(json!([warn("StoredVersions"), default()])),
+        ),
+        ("policy: one", None, Some(Some(json!([rule("FieldConflicts")]))), None),
+        ("policy: default, one", None, Some(Some(json!([default(), rule("FieldConflicts")]))), None),
+        (
+            "policy: one, manifests: default",
+            None,
+            Some(Some(json!([rule("FieldConflicts")]))),
+            Some(json!([default()])),
+        ),
+        (
+            "policy: default, manifests: one",
+            None,
+            Some(Some(json!([default()]))),
+            Some(json!([rule("FieldConflicts")])),
+        ),
+        ("policy: default, manifests: default", None, Some(Some(json!([default()]))), Some(json!([default()]))),
+        ("flag: one", Some(&["FieldConflicts"]), None, None),
+        ("flag: default", Some(&["default"]), None, None),
+        ("flag: default,one", Some(&["default,FieldConflicts"]), None, None),
+        ("flag: one and default", Some(&["FieldConflicts", "default"]), None, None),
+        ("flag: default,References", Some(&["default,References"]), None, None),
+        (
+            "flag: default, policy: StoredVersions warns",
+            Some(&["default"]),
+            Some(Some(json!([warn("StoredVersions")]))),
+            None,
+        ),
+        (
+            "flag: default, manifests: StoredVersions warns",
+            Some(&["default"]),
+            None,
+            Some(json!([warn("StoredVersions")])),
+        ),
+        ("flag: none", Some(&["none"]), None, None),
+        ("manifests: []", None, None, Some(json!([]))),
+        ("flag: default twice", Some(&["default,default"]), None, None),
+        ("flag: Default", Some(&["Default"]), None, None),
+        ("flag: none,default", Some(&["none,default"]), None, None),
+        ("manifests: default twice", None, None, Some(json!([default(), default()]))),
+        ("manifests: Default", None, None, Some(json!([rule("Default")]))),
+        ("manifests: default with config", None, None, Some(json!([warn("default")]))),
+    ];
+    let mut table = String::new();
+    for (who, flag, source, manifests) in cases {
+        let shown = with_left_out(flag, source, manifests).replace(all.split(" | ").next().expect("rules"), "ALL");
+        table.push_str(&format!("{who}\n    {shown}\n"));
+    }
+    insta::assert_snapshot!(table, @r#"
+    nothing
+        ALL | 
+    manifests: one
+        FieldConflicts | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs
+    manifests: default
+        ALL | 
+    manifests: default, one
+        ALL, FieldConflicts | 
+    manifests: default, a default rule
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"} | 
+    manifests: a default rule with config, default
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"} | 
+    policy: one
+        FieldConflicts | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs
+    policy: default, one
+        ALL, FieldConflicts | 
+    policy: one, manifests: default
+        ALL, FieldConflicts | 
+    policy: default, manifests: one
+        ALL, FieldConflicts | 
+    policy: default, manifests: default
+        ALL | 
+    flag: one
+        FieldConflicts | --preflight without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs
+    flag: default
+        ALL | 
+    flag: default,one
+        ALL, FieldConflicts | 
+    flag: one and default
+        ALL, FieldConflicts | 
+    flag: default,References
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"} | 
+    flag: default, policy: StoredVersions warns
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"} | 
+    flag: default, manifests: StoredVersions warns
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"} | 
+    flag: none
+         | 
+    manifests: []
+         | 
+    flag: default twice
+        error: --preflight: rule "default" is named more than once
+    flag: Default
+        error: --preflight: unknown preflight rule "Default"; did you mean "default"?
+    flag: none,default
+        error: --preflight: "none" switches all rules off and cannot be combined with other names
+    manifests: default twice
+        error: preflight rule "default" is configured more than once
+    manifests: Default
+        error: unknown preflight rule "Default"; did you mean "default"?
+    manifests: default with config
+        error: the entry "default" has no config: its rules run with their own settings; to change those of one rule, name it in an entry of its own
+    "#);
+}
+
+#[test]
+fn default_entry_of_a_policy_counts_as_each_of_its_rules_for_loosening() {
+    let default = || Some(Some(json!([{"name": "default"}])));
+    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "StoredVersions"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed, RuleOff References not followed, RuleOff RemovedAPIs not followed |");
+    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "default"}, {"name": "StoredVersions", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn | LooserSetting StoredVersions mode not followed |");
+    insta::assert_snapshot!(resolved(None, None, Some(json!([{"name": "default"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn |  |");
+}
+
+#[test]
+fn without_a_default_set_default_is_an_unknown_rule_and_nothing_is_left_out() {
+    let config = json!({});
+    let list = |name| [ConfigRule { name, config: &config, positions: None }];
+    let (default, one) = (list("default"), list("FieldConflicts"));
+    let resolve = |flag: Option<&[String]>, rules| {
+        let manifests = Side { rules: Some(rules), ..Side::default() };
+        resolve_from(registry::RULES, DefaultSet::Absent, flag, (None, manifests), &[])
+    };
+    assert!(matches!(
+        resolve(None, &default).expect_err("unknown")[0],
+        (false, SelectionError::UnknownInConfig { .. })
+    ));
+    let flag = ["default".to_owned()];
+    assert!(matches!(resolve(Some(&flag), &one).expect_err("unknown")[0], (false, SelectionError::UnknownInFlag(_))));
+    assert_eq!(resolve(None, &one).expect("valid").selection.left_out, None);
+}

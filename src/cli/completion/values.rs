@@ -113,7 +113,8 @@ fn found(kind: Kind, line: &Line) -> Found {
     let Ok(matches) = matches else { return Vec::new() };
     let (path, innermost) = innermost(&matches);
     let found = match kind {
-        Kind::Rule | Kind::RuleList => Some(rules(innermost)),
+        Kind::Rule => Some(rules(innermost)),
+        Kind::RuleList => Some([default_set()].into_iter().chain(rules(innermost)).collect()),
         Kind::Context => {
             GlobalArgs::from_arg_matches(&matches).ok().and_then(|global| match global.cluster().ok()? {
                 ClusterOptions::Server(options) => Some(plain(cluster::contexts(&options))),
@@ -148,6 +149,11 @@ fn rules(matches: &ArgMatches) -> Found {
     let custom = policy::custom_rules(&files).unwrap_or_default();
     let rules = registry::RULES.iter().chain(&custom).map(|rule| rule.meta());
     rules.map(|meta| (meta.name.to_owned(), Some(meta.summary.to_owned()))).collect()
+}
+
+/// The word for the default set in a list of rules.
+fn default_set() -> (String, Option<String>) {
+    (registry::DEFAULT.to_owned(), Some("the rules that are on by default".to_owned()))
 }
 
 fn of_cluster(kind: Kind, matches: &ArgMatches, innermost: &ArgMatches) -> Option<Found> {

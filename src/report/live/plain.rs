@@ -21,6 +21,7 @@ use crate::report::escape::terminal_safe;
 use crate::report::finding_text::preflight_text;
 use crate::report::log_text::tagged;
 use crate::report::output::Output;
+use crate::report::policy_text::policy_text;
 use crate::report::theme::Role;
 use crate::report::words::{change_word, doing_word, object_slug, took};
 
@@ -142,9 +143,10 @@ impl Renderer for PlainRenderer {
             | Event::Finding { .. }
             | Event::Completed { .. }
             | Event::NoApp { .. } => {}
-            Event::Preflight { outcome, rules, elapsed } => {
+            Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 let Look { theme, width, .. } = self.options.look();
                 self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));
+                self.output.data(&policy_text(left_out.as_ref(), broad_waivers));
             }
             Event::ChangeStart { object, operation } => {
                 if self.options.verbose {

@@ -25,6 +25,7 @@ use crate::report::escape::terminal_safe;
 use crate::report::finding_text::preflight_text;
 use crate::report::log_text::tagged;
 use crate::report::output::Output;
+use crate::report::policy_text::policy_text;
 use crate::report::theme::{Role, operation_look};
 use crate::report::words::{change_word, doing_word, hang, object_columns, pad, stopwatch, took};
 
@@ -284,10 +285,11 @@ impl TtyRenderer {
             | Event::Finding { .. }
             | Event::Completed { .. }
             | Event::NoApp { .. } => {}
-            Event::Preflight { outcome, rules, elapsed } => {
+            Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 self.stand_still();
                 let Look { theme, width, .. } = self.options.look();
                 self.data(&preflight_text(*outcome, rules, *elapsed, theme, width));
+                self.data(&policy_text(left_out.as_ref(), broad_waivers));
                 self.stay("\n");
             }
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {

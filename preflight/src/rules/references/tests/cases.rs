@@ -346,7 +346,9 @@ fn the_ways_out_keep_create_or_ignore() {
     let account = remedies(vec![create(deployment("web", json!({"serviceAccountName": "it"})))]);
     assert_eq!(account[0].commands, ["kubectl create serviceaccount it -n shop", "pushback apply"]);
     let ignored = deleted.iter().find_map(|remedy| remedy.config.clone()).expect("a setting");
-    let config = ignored["preflightRules"][0]["config"].clone();
+    // The default set comes first, so that the other rules run on.
+    assert_eq!(ignored["preflightRules"][0], json!({"name": "default"}));
+    let config = ignored["preflightRules"][1]["config"].clone();
     let changes = vec![create(needs_secret("it")), delete(secret("it", json!({"a": ""})))];
     assert_eq!(Trial { config, ..Trial::of(changes) }.lines(), NONE);
 }
