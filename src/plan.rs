@@ -26,9 +26,11 @@ mod misspelt;
 mod operators;
 pub mod ordering;
 pub mod original;
+mod ownership;
 pub mod part;
 pub mod providers;
 pub mod quota;
+mod recreated;
 pub mod refusal;
 mod renewal;
 mod rivals;
@@ -85,6 +87,8 @@ pub struct Planned {
     pub asked_again: bool,
     /// Objects that this run changes and that the server needs before it accepts this one.
     pub after: Vec<ObjectKey>,
+    /// Parents that this run replaces or deletes, and with them the live object: it is created again after them.
+    pub recreated_after: Vec<ObjectKey>,
     /// The fields that differ.
     pub fields: Vec<FieldChange>,
     /// Remarks for people.

@@ -8,6 +8,7 @@ mod judged;
 mod operators;
 mod original;
 mod patience;
+mod recreated;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -254,6 +255,9 @@ impl Writer {
         match planned.change.operation {
             Operation::Create => self.create(planned, address, deadline).await,
             Operation::Update => self.update(planned, address).await,
+            Operation::Replace if !planned.recreated_after.is_empty() => {
+                self.recreate(planned, address, deadline).await
+            }
             Operation::Replace => self.replace(planned, address, deadline).await,
             Operation::Delete if planned.strategies.orphan => self.orphan(planned, address).await,
             Operation::Delete => self.delete(planned, address).await,

@@ -183,6 +183,7 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
         let dry = diff_run.then_some(Dry { is_judged, exit_status: diff.diff_exit_status });
         let (config, strict) = (reading.config.clone(), plan.strict);
         let (input, plan) = reading.resolve(Vec::new(), plan)?;
+        let plan = global.planning(plan);
         let write = logs.resolve(write.resolve());
         let mut record = record.resolve();
         record.labels.push((GROUP_LABEL.to_owned(), group.group.clone()));

@@ -102,6 +102,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
         };
         let strict = plan.strict;
         let (mut input, plan) = input.resolve(plan)?;
+        let plan = global.planning(plan);
         input.load.digests = saved.is_some();
         let options = RunOptions {
             command: Command::Apply,

@@ -312,6 +312,7 @@ impl ReadingArgs {
             kapp_annotations: plan.kapp_annotations,
             tells_drift: plan.diff_against == DiffAgainst::Live,
             strict: plan.strict,
+            recreates_contents: true,
             override_allowed_apps: plan.ownership_override_allowed_apps,
             storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
             storage_backup: plan.storage_backup,
@@ -428,8 +429,8 @@ pub struct PreflightArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Preflight")]
 pub struct RuleArgs {
-    /// Run exactly these rules, or none; alone: what the Config lists [default: the Config's preflightRules,
-    /// or the default set]
+    /// Run exactly these rules, or none; `default` stands for the default set: default,NAME adds a rule to it; alone:
+    /// what the Config lists [default: the Config's preflightRules, or the default set]
     #[arg(long, value_name = "RULES", num_args = 0..=1, default_missing_value = "", action = ArgAction::Append)]
     pub preflight: Option<Vec<String>>,
     /// Accept one finding for this run, FINGERPRINT=REASON, or FINGERPRINT@COUNT=REASON for so many affected objects at

@@ -50,6 +50,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
         let is_judged = preflight.rules.preflight.is_some();
         let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
+        let plan = global.planning(plan);
         let options = RunOptions {
             command: Command::Diff,
             app: AppOptions { record: record.resolve(), ..app.resolve(global)? },

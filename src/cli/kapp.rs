@@ -15,7 +15,7 @@ use crate::report::kapp::{DiffLook, Style, words};
 use crate::report::output::Output;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
-use crate::run::options::{Details, PreflightOptions};
+use crate::run::options::{Details, PlanOptions, PreflightOptions};
 
 /// Names of kapp for a command of the tree that it does not have by itself.
 const NAMES: [(&str, &[&str]); 5] = [
@@ -477,6 +477,12 @@ impl GlobalArgs {
     pub fn details(&self) -> Option<Details> {
         let details = Details { placeholder: words::placeholder };
         self.kapp.is_some().then_some(details)
+    }
+
+    /// How changes are planned for this command line. kapp does not create again what is deleted with a replaced parent.
+    #[must_use]
+    pub fn planning(&self, options: PlanOptions) -> PlanOptions {
+        PlanOptions { recreates_contents: self.kapp.is_none(), ..options }
     }
 
     /// Which rules run for this command line. kapp runs none that nobody has named.

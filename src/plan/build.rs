@@ -1,7 +1,7 @@
 //! Builds the plan: compares every desired object with its live state, asks the server in dry-run,
 //! finds objects that are gone from the input, and orders all changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_preflight::{Change, Finding, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
@@ -17,19 +17,19 @@ use super::desired::{Desired, Placement};
 use super::live::{self, Live};
 use super::part::{Part, Selection};
 use super::providers::Providers;
+use super::recreated::{self, Parents};
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
     Foresee, Plan, PlanError, PlanWarning, Planned, Retained, base, drift, misspelt, operators, ordering, original,
-    quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
+    ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
-use crate::app::identity::{RECORD_LABEL, has_copy};
+use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
-use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX, config_map_kind};
-use crate::cluster::{Cluster, ErrorKind, Kinds, ListQuery, list_all};
+use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX};
+use crate::cluster::{Cluster, ErrorKind, Kinds};
 use crate::config::Config;
 use crate::config::mask::Masker;
-use crate::event::Owned;
 use crate::manifest::InputError;
 use crate::storage::carry_over::StorageOptions;
 
@@ -66,6 +66,8 @@ pub struct Options {
     pub tells_drift: bool,
     /// Whether what no server takes is refused, or only told.
     pub strict: bool,
+    /// Plan objects that are deleted with a replaced parent as created again.
+    pub recreates_contents: bool,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -127,13 +129,14 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let mut versions = Versions::find(&sources, &part.rest, &live);
     let mut desired = versions.apply(&sources, config).map_err(PlanError::Input)?;
     let forgets = forget(&mut observed, &live, untouched.iter().chain(&part.rest).chain(&desired), is_server);
-    let ownership_override = ownership_override(cluster, &observed, options).await;
+    let ownership_override = ownership::allowed(cluster, &observed, options).await;
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));
     let masker = Masker::new(&config.diff_mask_rules);
     let context = Context {
         cluster,
+        known_kinds: kinds,
         stamp: &stamp,
         masker: &masker,
         inventory: &observed.inventory,
@@ -163,8 +166,9 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     }
     let mut pairs: Vec<(Desired, Compared)> =
         desired.into_iter().zip(compared).filter_map(|(wanted, compared)| Some((wanted, compared?))).collect();
-    check_ownership(cluster, &observed, &live, &pairs).await?;
+    ownership::check(cluster, &observed, &live, &pairs).await?;
 
+    let mut refusals = Vec::new();
     let mut warnings = Vec::new();
     for ((group, kind), reason) in &live.unreadable {
         let name = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
@@ -175,19 +179,36 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
             position: None,
         });
     }
+    let covered = || pairs.iter().filter(|(wanted, compared)| part.covers_change(wanted, compared));
+    let parents = match options.recreates_contents {
+        true => Parents::find(covered().map(|(wanted, compared)| (wanted, compared))),
+        false => Parents::default(),
+    };
+    // An older version goes with the namespace that holds it, and nothing needs it afterwards.
     let only_named: BTreeSet<ObjectKey> = untouched
         .iter()
         .chain(pairs.iter().map(|(wanted, _)| wanted))
         .filter(|wanted| wanted.strategies.noop || wanted.strategies.exists)
         .map(|wanted| wanted.object.key())
-        .chain(versions.older())
+        .chain(versions.older().filter(|key| !parents.hold(key)))
         .collect();
     let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, is_server);
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
     let is_kept = |planned: &mut Planned| options.no_prune || !part.covers_prune(planned);
     retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.change.live));
-    let left_out = pairs.extract_if(.., |(wanted, compared)| !part.covers_change(wanted, compared));
+    if options.recreates_contents {
+        let deleted = Parents::deleted(&prunes);
+        recreated::assign(&mut pairs, parents, &deleted, &live, &stamp);
+        recreated::verify(cluster, &mut pairs).await;
+        if is_server {
+            refusals.extend(recreated::below_deleted(&pairs, &deleted));
+        }
+    }
+    let is_left_out = |(wanted, compared): &mut (Desired, Compared)| {
+        compared.recreated_after.is_empty() && !part.covers_change(wanted, compared)
+    };
+    let left_out = pairs.extract_if(.., is_left_out);
     retained.objects.extend(left_out.filter_map(|(wanted, _)| live.objects.get(&wanted.object.key()).cloned()));
     if options.base.is_none() {
         protect_record_namespace(&observed, &prunes)?;
@@ -204,7 +225,6 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         warnings.push(PlanWarning { code: "unreadable-record", message, object: None, position: None });
     }
     let providers = providers(&pairs, &prunes);
-    let mut refusals = Vec::new();
     let mut unable = Vec::new();
     let mut objects = Vec::with_capacity(pairs.len() + prunes.len());
     for (index, (wanted, compared)) in pairs.into_iter().enumerate() {
@@ -425,6 +445,7 @@ fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
         wait: !left_alone
             && !wanted.strategies.disable_wait
             && (compared.operation == Operation::Create
+                || !compared.recreated_after.is_empty()
                 || wanted.strategies.update != annotations::UpdateStrategy::Skip),
         kind: wanted.kind,
         kind_from_set: wanted.kind_from_set,
@@ -433,6 +454,7 @@ fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
         strategies: wanted.strategies,
         takeover: compared.takeover,
         after: compared.after,
+        recreated_after: compared.recreated_after,
         refused: compared.refused.map(|error| (error.message, error.reason)),
         fields: compared.fields,
         notes: compared.notes,
@@ -496,93 +518,4 @@ fn providers(pairs: &[(Desired, Compared)], prunes: &[Planned]) -> Providers {
         providers.add(&planned.change.object.key(), planned.change.live.as_deref(), true);
     }
     providers
-}
-
-/// Refuses objects that carry another app's label, with an error that names the app.
-async fn check_ownership(
-    cluster: &dyn Cluster,
-    observed: &Observed,
-    live: &Live,
-    pairs: &[(Desired, Compared)],
-) -> Result<(), PlanError> {
-    let foreign: Vec<(&Desired, &str)> = pairs
-        .iter()
-        .filter_map(|(wanted, compared)| compared.foreign_app.as_deref().map(|label| (wanted, label)))
-        .collect();
-    if foreign.is_empty() {
-        return Ok(());
-    }
-    let apps = app_names(cluster, &observed.app.namespace).await;
-    let label_key = observed.app.label_key();
-    let owned = foreign.iter().filter(|(_, label)| !label.is_empty()).map(|(wanted, label)| Owned {
-        object: wanted.object.clone(),
-        app: apps.get(*label).map(|name| (name.clone(), observed.app.namespace.clone())),
-        label: format!("{label_key}={label}"),
-    });
-    let owned = owned.collect();
-    let errors: Vec<InputError> = foreign
-        .into_iter()
-        .map(|(wanted, label)| {
-            let claim = live.claims.owners.get(&wanted.object.key());
-            let message = match (claim, apps.get(label)) {
-                (Some(claim), _) => format!(
-                    "{} is already associated with a different app '{}' namespace: {}",
-                    wanted.object, claim.app.name, claim.app.namespace
-                ),
-                (None, _) if label.is_empty() => format!("{} is the record of an app", wanted.object),
-                (None, Some(name)) => format!(
-                    "{} is already associated with a different app '{name}' namespace: {} (label '{label_key}={label}')",
-                    wanted.object, observed.app.namespace
-                ),
-                (None, None) => format!(
-                    "{} is already associated with a different label '{label_key}={label}'",
-                    wanted.object
-                ),
-            };
-            InputError {
-                message,
-                position: wanted.positions.start(),
-                hints: vec![
-                    match label {
-                        "" => "give the object another name, or another namespace",
-                        _ => {
-                            "remove it from one of the two apps, or take it over with \
-                             --dangerous-override-ownership-of-existing-resources"
-                        }
-                    }
-                    .to_owned(),
-                ],
-            }
-        })
-        .collect();
-    if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors, owned)) }
-}
-
-async fn ownership_override(cluster: &dyn Cluster, observed: &Observed, options: &Options) -> OwnershipOverride {
-    if !options.override_ownership {
-        return OwnershipOverride::None;
-    }
-    if options.override_allowed_apps.is_empty() {
-        return OwnershipOverride::Any;
-    }
-    let apps = app_names(cluster, &observed.app.namespace).await;
-    OwnershipOverride::Labels(
-        apps.into_iter()
-            .filter(|(_, name)| options.override_allowed_apps.contains(name))
-            .map(|(label, _)| label)
-            .collect(),
-    )
-}
-
-/// App names by label value in one namespace. Unreadable records are skipped.
-async fn app_names(cluster: &dyn Cluster, namespace: &str) -> BTreeMap<String, String> {
-    let query = ListQuery::new(config_map_kind(), Some(namespace), RECORD_LABEL);
-    let Ok(page) = list_all(cluster, &query).await else { return BTreeMap::new() };
-    page.items
-        .iter()
-        .filter_map(|record| {
-            let spec: Value = serde_json::from_str(record.text("/data/spec")).ok()?;
-            Some((spec.text("/labelValue").to_owned(), record.name().to_owned()))
-        })
-        .collect()
 }

@@ -110,8 +110,10 @@ async fn compare_unmasked(
     if desired.kind_from_set && listed.is_none() {
         let mut compared = Compared::new(Operation::Create);
         let body = body::build(desired, None, context.stamp);
+        let is_known = !context.known_kinds.versions(&desired.object.group, &desired.object.kind).is_empty();
+        let done = if is_known { "changed" } else { "created" };
         compared.verification =
-            Verification::NotVerified("its CustomResourceDefinition is created by this run".to_owned());
+            Verification::NotVerified(format!("its CustomResourceDefinition is {done} by this run"));
         compared.body = Some(body.value);
         return Ok(compared);
     }

@@ -35,6 +35,8 @@ pub(super) struct Compared {
     pub(super) only_as_new: bool,
     /// Objects that must be handled first, according to the refusal.
     pub(super) after: Vec<ObjectKey>,
+    /// Parents that this run replaces or deletes, and with them this object: it is created again after them.
+    pub(super) recreated_after: Vec<ObjectKey>,
     /// Whether the server must not, or cannot, be asked in dry-run.
     pub(super) no_dry_run: bool,
     /// The address used for the dry-run instead, if the namespace does not exist.

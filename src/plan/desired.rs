@@ -108,7 +108,15 @@ pub fn prepare(
     if errors.is_empty() { Ok(desired) } else { Err(errors) }
 }
 
-type SetKinds = BTreeMap<(String, String, String), Arc<Kind>>;
+type SetKinds = BTreeMap<(String, String, String), SetKind>;
+
+/// A kind that a CRD of the input defines.
+#[derive(Clone, Debug)]
+struct SetKind {
+    kind: Arc<Kind>,
+    /// Whether the run may write the CRD; else the live one counts.
+    is_written: bool,
+}
 
 fn one(
     manifest: Manifest,
@@ -226,11 +234,14 @@ fn find_kind(
 ) -> Result<(Arc<Kind>, bool), InputError> {
     let wanted = (object.group.clone(), object.version.clone(), object.kind.clone());
     let served = kinds.find(&object.group, &object.version, &object.kind);
+    let of_set = from_set.get(&wanted);
     if let Some(kind) = served.filter(|kind| !kind.is_guessed()) {
-        return Ok((Arc::clone(kind), false));
+        // Objects of the new scope exist only once the CRD has it.
+        let with_scope = of_set.filter(|set| set.is_written && set.kind.namespaced != kind.namespaced);
+        return Ok(with_scope.map_or((Arc::clone(kind), false), |set| (Arc::clone(&set.kind), true)));
     }
-    if let Some(kind) = from_set.get(&wanted) {
-        return Ok((Arc::clone(kind), true));
+    if let Some(set) = of_set {
+        return Ok((Arc::clone(&set.kind), true));
     }
     if let Some(kind) = served {
         return Ok((Arc::clone(kind), false));
@@ -273,8 +284,11 @@ fn kinds_of_set(manifests: &[Manifest]) -> SetKinds {
     let mut kinds = BTreeMap::new();
     for manifest in manifests {
         if manifest.object.group == "apiextensions.k8s.io" && manifest.object.kind == "CustomResourceDefinition" {
+            let strategies = annotations::read(&manifest.value, &manifest.positions).unwrap_or_default();
+            let is_written = !strategies.noop && !strategies.exists;
             for kind in kinds_of_crd(&manifest.value) {
-                kinds.insert((kind.group.clone(), kind.version.clone(), kind.kind.clone()), Arc::new(kind));
+                let key = (kind.group.clone(), kind.version.clone(), kind.kind.clone());
+                kinds.insert(key, SetKind { kind: Arc::new(kind), is_written });
             }
         }
     }

@@ -50,6 +50,8 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
     wait_for(&mut nodes, &new_backends(objects), true);
     wait_for(&mut nodes, &scaled(objects), true);
     wait_for(&mut nodes, &operators(objects), true);
+    wait_for(&mut nodes, &recreated(objects, true), false);
+    wait_for(&mut nodes, &recreated(objects, false), true);
     let missed = missed(objects);
     if !missed.is_empty() {
         let mut waiting = nodes.clone();
@@ -74,6 +76,23 @@ fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
         planned.after.iter().filter_map(|key| indexes.get(key)).map(move |&first| (index, first)).collect::<Vec<_>>()
     });
     pairs.filter(|(index, first)| index != first).collect()
+}
+
+/// Pairs of indexes: (object, a parent with which it is deleted, and after which it is created again). A namespace and a
+/// CRD hold their contents: created any earlier, those would be deleted.
+fn recreated(objects: &[Planned], by_holders: bool) -> Vec<(usize, usize)> {
+    if objects.iter().all(|planned| planned.recreated_after.is_empty()) {
+        return Vec::new();
+    }
+    let indexes: HashMap<ObjectKey, usize> =
+        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+    let is_wanted =
+        |key: &&ObjectKey| matches!(key.kind.as_str(), "Namespace" | "CustomResourceDefinition") == by_holders;
+    let pairs = objects.iter().enumerate().flat_map(|(index, planned)| {
+        let parents = planned.recreated_after.iter().filter(is_wanted).filter_map(|key| indexes.get(key));
+        parents.map(move |&parent| (index, parent)).collect::<Vec<_>>()
+    });
+    pairs.filter(|(index, parent)| index != parent).collect()
 }
 
 /// Pairs of indexes: (autoscaler, the workload of the same set that it scales).

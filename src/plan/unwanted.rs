@@ -93,6 +93,7 @@ pub(super) fn unwanted(
             strategies,
             takeover: None,
             after: Vec::new(),
+            recreated_after: Vec::new(),
             fields: Vec::new(),
             notes,
             original: None,

@@ -148,6 +148,8 @@ pub struct PlanOptions {
     pub tells_drift: bool,
     /// Whether what no server takes is refused before anything is written.
     pub strict: bool,
+    /// Whether objects that are deleted with a replaced parent are created again.
+    pub recreates_contents: bool,
     /// Whether to take over objects of other apps.
     pub override_ownership: bool,
     /// Take over objects of these apps only.
@@ -174,6 +176,7 @@ impl Default for PlanOptions {
             kapp_annotations: false,
             tells_drift: false,
             strict: true,
+            recreates_contents: true,
             override_ownership: false,
             override_allowed_apps: Vec::new(),
             storage: StoragePolicy::default(),

@@ -70,6 +70,7 @@ pub async fn plan_apply(
         kapp_annotations: options.kapp_annotations,
         tells_drift: options.tells_drift,
         strict: options.strict,
+        recreates_contents: options.recreates_contents,
         default_label_scoping: options.default_label_scoping,
         storage: StorageOptions {
             policy: options.storage,

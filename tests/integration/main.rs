@@ -21,6 +21,7 @@ mod crd_pairs;
 mod create_strategy;
 mod custom_rules;
 mod decided;
+mod default_set;
 mod derived_models;
 mod destructive_change;
 mod diff_crds;
@@ -73,6 +74,7 @@ mod refusal_pages;
 mod refusals;
 mod remedies;
 mod renames;
+mod replaced_parents;
 mod reserved;
 mod safety;
 mod saved_plans;
@@ -126,6 +128,7 @@ fn all_tests() -> Vec<TestCase> {
         create_strategy::tests(),
         crd_pairs::tests(),
         decided::tests(),
+        default_set::tests(),
         derived_models::tests(),
         destructive_change::tests(),
         diff_crds::tests(),
@@ -176,6 +179,7 @@ fn all_tests() -> Vec<TestCase> {
         refusals::tests(),
         remedies::tests(),
         renames::tests(),
+        replaced_parents::tests(),
         reserved::tests(),
         safety::tests(),
         saved_plans::tests(),

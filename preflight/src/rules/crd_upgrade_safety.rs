@@ -10,6 +10,7 @@ mod loud;
 mod profile;
 mod projection;
 mod readers;
+mod recreated;
 mod remedy;
 mod subject;
 mod usage;
@@ -37,8 +38,12 @@ use subject::{Subject, is_crd, sides};
 
 use super::levels::{Level, Levels};
 
-const DELETION: deletion::Names =
-    deletion::Names { rule: NAME, deletion: checks::DELETION, replacement: "crdReplacement" };
+const DELETION: deletion::Names = deletion::Names {
+    rule: NAME,
+    deletion: checks::DELETION,
+    replacement: "crdReplacement",
+    replacement_loss: "crdReplacementLoss",
+};
 
 /// The rule itself.
 #[derive(Clone, Copy, Debug)]

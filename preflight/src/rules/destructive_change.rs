@@ -24,7 +24,8 @@ use crate::finding::{Finding, Verdict};
 use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
-const DEFINITIONS: deletion::Names = deletion::Names { rule: NAME, deletion: "crdDeleted", replacement: "crdDeleted" };
+const DEFINITIONS: deletion::Names =
+    deletion::Names { rule: NAME, deletion: "crdDeleted", replacement: "crdDeleted", replacement_loss: "crdDeleted" };
 
 /// The rule itself.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use pushback_preflight::ObjectKey;
 
 use crate::app::claims::Claims;
 use crate::app::inventory::Inventory;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Kinds};
 use crate::config::mask::Masker;
 use crate::plan::Foresee;
 use crate::plan::absent::Absent;
@@ -40,6 +40,8 @@ impl OwnershipOverride {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) cluster: &'a dyn Cluster,
+    /// The kinds that the cluster serves.
+    pub(in crate::plan) known_kinds: &'a Kinds,
     pub(in crate::plan) stamp: &'a Stamp<'a>,
     pub(in crate::plan) masker: &'a Masker,
     pub(in crate::plan) inventory: &'a Inventory,

@@ -46,6 +46,7 @@ fn create(object: &Value) -> Planned {
         strategies: Default::default(),
         takeover: None,
         after: Vec::new(),
+        recreated_after: Vec::new(),
         fields: Vec::new(),
         notes: Vec::new(),
         original: None,

@@ -76,7 +76,7 @@ fn an_object_that_comes_after_the_verdict_keeps_its_definition_from_being_replac
     let ran = boxes.app.apply(&definition.to_string(), &[]);
     assert_kept(&boxes, "guest", &ran.stdout);
     let ran = ran.expect(20);
-    assert!(findings(&ran).iter().any(|line| line.starts_with("crdReplacement error")), "{:?}", findings(&ran));
+    assert!(findings(&ran).iter().any(|line| line.starts_with("crdReplacementLoss error")), "{:?}", findings(&ran));
 }
 
 fn a_definition_without_objects_is_replaced() {

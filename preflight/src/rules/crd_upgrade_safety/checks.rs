@@ -161,7 +161,7 @@ const KEEP_UNKNOWN: Remedy = Remedy::Text(
 );
 
 /// All checks, those of the definition as a whole first.
-const ROWS: [Check; 59] = [
+const ROWS: [Check; 60] = [
     Check {
         validator: "NoScopeChange",
         refused: Refused::At(&["spec.scope"]),
@@ -246,7 +246,14 @@ const ROWS: [Check; 59] = [
     Check { tells_the_old_value: true, ..row("additionalPrinterColumns", "a column disappears from tables") },
     row("invalid", "the API server would refuse the definition"),
     row(DELETION, "the definition is deleted, with all objects of its kind"),
-    row("crdReplacement", "the definition is deleted and created anew, and all objects of its kind are deleted"),
+    row(
+        "crdReplacement",
+        "the CRD is deleted and created anew; objects of the app are created again, without their status",
+    ),
+    row(
+        "crdReplacementLoss",
+        "the CRD is deleted and created anew, and objects that are not of the app are deleted with it",
+    ),
     row(FORMER_DELETION, "former name of `crdDeletion` where no app is named; `warn` or `off` still count there"),
     Check {
         validator: "NoExistingFieldRemoved",

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use pushback_crd::definition::{Crd, listed};
 use serde_json::{Value, json};
 
+use super::recreated;
 use super::subject::is_crd;
 use crate::cascade::Dependent;
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operation};
@@ -25,8 +26,10 @@ pub(in crate::rules) struct Names {
     pub(in crate::rules) rule: &'static str,
     /// Check for a definition that is deleted.
     pub(in crate::rules) deletion: &'static str,
-    /// Check for a definition that is replaced.
+    /// Check for a CRD that is replaced, with the objects of its kind that the app creates again.
     pub(in crate::rules) replacement: &'static str,
+    /// Check for objects of others that are lost by a replacement.
+    pub(in crate::rules) replacement_loss: &'static str,
 }
 
 /// Whether the change deletes a definition, with or without replacement.
@@ -92,6 +95,9 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
     let is_deleted = |name: &str, uid: &str| {
         deleted.get(name).is_some_and(|deleted| deleted.is_empty() || uid.is_empty() || *deleted == uid)
     };
+    let recreated = recreated::finding(names, change, &crd, &facts.changes);
+    let is_told = recreated.is_some();
+    judgement.findings.extend(recreated);
     let mut lost: Vec<&str> = state
         .as_array()
         .into_iter()
@@ -103,6 +109,9 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
     lost.sort_unstable();
     if lost.is_empty() && facts.cluster.side == ClusterSide::Directory {
         judgement.findings.push(unknown(names, change, &crd));
+        return;
+    }
+    if lost.is_empty() && is_told {
         return;
     }
     let owned = if lost.is_empty() { Vec::new() } else { cascaded::of_root(facts, live.uid()) };
@@ -176,6 +185,8 @@ fn finding(names: &Names, change: &Change, crd: &Crd<'_>, all: &Lost<'_>) -> Fin
             format!("the definition is {done}, and {count} {kind} {objects} would be deleted with it{owned}"),
         )
     };
+    let is_loss = verdict == Verdict::Breaking && change.operation == Operation::Replace;
+    let check = if is_loss { names.replacement_loss } else { check };
     let mut finding = Finding::new(names.rule, check, verdict, change.object.clone(), message)
         .at(change.locate(&[]))
         .bound_to(&json!([verdict, crd.value.get("spec"), change.after().and_then(|after| after.get("spec"))]));
@@ -202,7 +213,7 @@ fn deleted_objects<'a>(crd: &Crd<'_>, changes: &'a ChangeSet) -> BTreeMap<String
     changes
         .changes
         .iter()
-        .filter(|change| change.operation == Operation::Delete && change.ends_live_object())
+        .filter(|change| change.ends_live_object())
         .filter(|change| change.object.group == crd.group() && change.object.kind == crd.kind())
         .map(|change| {
             let uid = change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();

@@ -130,6 +130,30 @@ pub(super) fn foo(name: &str) -> Value {
 }
 
 #[test]
+fn replaced_crd_with_objects_of_the_app_and_of_others_has_a_finding_for_each() {
+    let replaced = || change(Operation::Replace, Some(live(&["v1"])), Some(foos()));
+    let recreated = |name: &str| change(Operation::Replace, Some(foo(name)), Some(foo(name)));
+    let judge = |changes: Vec<Change>, objects: Vec<Value>| {
+        let report = run_with(changes, &json!({}), Ok(objects));
+        let affected = |finding: &crate::Finding| finding.live_objects.as_ref().map(|live| live.affected);
+        let counts: Vec<_> = report.findings.iter().filter_map(affected).collect();
+        format!("{:?} {counts:?} {}", report.outcome, lines(&report))
+    };
+    insta::assert_snapshot!(judge(vec![replaced(), recreated("a")], vec![foo("a")]), @"Refused [1] crdReplacement Breaking Error: the CRD is deleted and created anew: 1 Foo object of the app is deleted with it and created again, without status and without the objects that a controller made for them");
+    insta::assert_snapshot!(judge(vec![replaced(), recreated("a"), recreated("b")], vec![foo("a"), foo("b"), foo("c")]), @r#"
+    Refused [2, 1] crdReplacement Breaking Error: the CRD is deleted and created anew: 2 Foo objects of the app are deleted with it and created again, without status and without the objects that a controller made for them
+    crdReplacementLoss Breaking Error: the definition is deleted and created anew, and 1 Foo object would be deleted with it
+    "#);
+    // With another scope, the same object has another place.
+    let mut moved = foo("a");
+    moved["metadata"].as_object_mut().expect("metadata").shift_remove("namespace");
+    insta::assert_snapshot!(judge(vec![replaced(), delete(foo("a")), change(Operation::Create, None, Some(moved))], vec![foo("a")]), @"Refused [1] crdReplacement Breaking Error: the CRD is deleted and created anew: 1 Foo object of the app is deleted with it and created again, without status and without the objects that a controller made for them");
+    // An update of the CRD in place deletes nothing.
+    let updated = change(Operation::Update, Some(live(&["v1"])), Some(foos()));
+    insta::assert_snapshot!(judge(vec![updated, recreated("a")], vec![foo("a")]), @"Passed []");
+}
+
+#[test]
 fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
     let judge = |changes: Vec<Change>, objects: Vec<Value>| {
         let report = run_with(changes, &json!({}), Ok(objects));
@@ -139,7 +163,7 @@ fn a_definition_is_deleted_only_when_no_object_goes_with_it() {
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"]))], vec![foo("a")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
     insta::assert_snapshot!(
         judge(vec![change(Operation::Replace, Some(live(&["v1"])), Some(foos()))], vec![foo("a"), foo("b")]),
-        @"Refused crdReplacement Breaking Error: the definition is deleted and created anew, and 2 Foo objects would be deleted with it"
+        @"Refused crdReplacementLoss Breaking Error: the definition is deleted and created anew, and 2 Foo objects would be deleted with it"
     );
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a")]), @"Passed crdDeletion Change Info: the definition is deleted, and so is every Foo object by this change set");
     insta::assert_snapshot!(judge(vec![delete(live(&["v1"])), delete(foo("a"))], vec![foo("a"), foo("b")]), @"Refused crdDeletion Breaking Error: the definition is deleted, and 1 Foo object would be deleted with it");
