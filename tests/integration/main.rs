@@ -53,6 +53,7 @@ mod links;
 mod live_objects;
 mod locking;
 mod logs;
+mod losses;
 #[path = "../../benches/shared/measure.rs"]
 #[expect(dead_code, reason = "the benchmarks ask for more than peak memory")]
 mod measure;
@@ -160,6 +161,7 @@ fn all_tests() -> Vec<TestCase> {
         live_objects::tests(),
         locking::tests(),
         logs::tests(),
+        losses::tests(),
         ordering::tests(),
         output::tests(),
         ownership::tests(),
