@@ -29,6 +29,23 @@ impl Identity {
     }
 }
 
+impl Identity {
+    /// Reads the identity of a manifest.
+    pub(super) fn from_manifest(manifest: &Value) -> Self {
+        identity(manifest)
+    }
+
+    /// Whether a text has the name, with its namespace, as a word.
+    pub(super) fn is_in(&self, text: &str) -> bool {
+        let name = match self.namespace.as_str() {
+            "" => self.name.clone(),
+            namespace => format!("{namespace}/{}", self.name),
+        };
+        let continues = |rest: &str| rest.starts_with(|next: char| next.is_ascii_alphanumeric() || "-.".contains(next));
+        text.match_indices(&name).any(|(start, _)| !continues(&text[start + name.len()..]))
+    }
+}
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
@@ -68,6 +85,11 @@ impl ClusterState {
             let kept = of_round.into_iter().filter(|object| !is_made_by_controllers(object));
             Some(Self(kept.map(|object| (identity(object), (uid(object), content(object)))).collect()))
         })
+    }
+
+    /// Whether there is an object of this name.
+    pub(super) fn contains(&self, object: &Identity) -> bool {
+        self.0.contains_key(object)
     }
 
     /// The objects that are missing, are others, or have another content in a later state.

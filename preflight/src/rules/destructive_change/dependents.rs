@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::loss::{Judge, LostFrom, fate, finding};
 use super::storage;
-use crate::cascade::{CascadeCause, Dependent, owners_of};
+use crate::cascade::{CascadeCause, Dependent, OwnerReference, owners_of};
 use crate::facts::{Answer, Change, ClusterSide, Facts, Needs};
 use crate::finding::{LiveObjects, Severity, Verdict};
 use crate::object::{ObjectExt, ObjectKey, ObjectRef};
@@ -87,8 +89,8 @@ fn has_uid(change: &Change, uid: &str) -> bool {
 fn own_fate(dependent: &Dependent, changes: &BTreeMap<ObjectKey, &Change>, own_labels: &BTreeSet<&str>) -> Fate {
     let ObjectRef { group, kind, .. } = &dependent.object;
     if let Some(change) = changes.get(&dependent.object.key()).filter(|change| has_uid(change, &dependent.uid)) {
-        let keeps_owner = change.after().is_none_or(|after| !owners_of(after).is_empty());
-        return if change.ends_live_object() || !keeps_owner { Fate::Expected } else { Fate::Own };
+        let is_expected = change.ends_live_object() || owners_after(change).is_empty();
+        return if is_expected { Fate::Expected } else { Fate::Own };
     }
     let is_of_another_app = !dependent.app_label.is_empty() && !own_labels.contains(dependent.app_label.as_str());
     let holds_others = dependent.object.is_definition() || (group.as_str(), kind.as_str()) == ("", "Namespace");
@@ -103,6 +105,13 @@ fn own_fate(dependent: &Dependent, changes: &BTreeMap<ObjectKey, &Change>, own_l
         false if dependent.made_by_controller || !dependent.app_label.is_empty() => Fate::Expected,
         false => Fate::Outside,
     }
+}
+
+/// The owners of an object that stays. A manifest without owner references leaves those of others as they are.
+fn owners_after(change: &Change) -> Vec<OwnerReference> {
+    let is_set = |manifest: &&Value| manifest.pointer("/metadata/ownerReferences").is_some();
+    let manifest = || change.desired.as_deref().filter(is_set);
+    change.result.as_deref().or_else(manifest).or(change.live.as_deref()).map(owners_of).unwrap_or_default()
 }
 
 /// Reports what is deleted with the objects of the change set.

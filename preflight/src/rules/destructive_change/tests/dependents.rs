@@ -83,6 +83,13 @@ fn object_that_the_app_keeps_is_not_deleted_with_its_owner() {
     Refused
     ownObjectDeleted Error ConfigMap shop/kept: the app keeps it, but the garbage collector deletes it with its owner, Owner.ex.com owner
     ");
+    // The manifest has no owner references, and its apply leaves those of others.
+    let manifest = labelled(object("v1", "ConfigMap", "shop/kept"), "shop");
+    for operation in [Operation::Noop, Operation::Update] {
+        let keep = Change { result: None, ..change(operation, Some(kept.clone()), Some(manifest.clone())) };
+        let found = by_default(vec![delete(owner()), keep], &Cluster::with(&[kept.clone()]));
+        assert!(found.starts_with("Refused\nownObjectDeleted"), "{operation:?}: {found}");
+    }
     // A change that removes the owner reference keeps it.
     let mut free = kept.clone();
     free["metadata"]["ownerReferences"] = json!([]);
