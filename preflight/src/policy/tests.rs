@@ -255,9 +255,9 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     let all = with_left_out(None, None, None);
     let cases: Vec<(&str, Option<&[&str]>, Option<Option<Value>>, Option<Value>)> = vec![
         ("nothing", None, None, None),
-        ("manifests: one", None, None, Some(json!([rule("FieldConflicts")]))),
+        ("manifests: one", None, None, Some(json!([rule("ExistingObjects")]))),
         ("manifests: default", None, None, Some(json!([default()]))),
-        ("manifests: default, one", None, None, Some(json!([default(), rule("FieldConflicts")]))),
+        ("manifests: default, one", None, None, Some(json!([default(), rule("ExistingObjects")]))),
         ("manifests: default, a default rule", None, None, Some(json!([default(), rule("References")]))),
         (
             "manifests: a default rule with config, default",
@@ -265,25 +265,25 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
             None,
             Some(json!([warn("StoredVersions"), default()])),
         ),
-        ("policy: one", None, Some(Some(json!([rule("FieldConflicts")]))), None),
-        ("policy: default, one", None, Some(Some(json!([default(), rule("FieldConflicts")]))), None),
+        ("policy: one", None, Some(Some(json!([rule("ExistingObjects")]))), None),
+        ("policy: default, one", None, Some(Some(json!([default(), rule("ExistingObjects")]))), None),
         (
             "policy: one, manifests: default",
             None,
-            Some(Some(json!([rule("FieldConflicts")]))),
+            Some(Some(json!([rule("ExistingObjects")]))),
             Some(json!([default()])),
         ),
         (
             "policy: default, manifests: one",
             None,
             Some(Some(json!([default()]))),
-            Some(json!([rule("FieldConflicts")])),
+            Some(json!([rule("ExistingObjects")])),
         ),
         ("policy: default, manifests: default", None, Some(Some(json!([default()]))), Some(json!([default()]))),
-        ("flag: one", Some(&["FieldConflicts"]), None, None),
+        ("flag: one", Some(&["ExistingObjects"]), None, None),
         ("flag: default", Some(&["default"]), None, None),
-        ("flag: default,one", Some(&["default,FieldConflicts"]), None, None),
-        ("flag: one and default", Some(&["FieldConflicts", "default"]), None, None),
+        ("flag: default,one", Some(&["default,ExistingObjects"]), None, None),
+        ("flag: one and default", Some(&["ExistingObjects", "default"]), None, None),
         ("flag: default,References", Some(&["default,References"]), None, None),
         (
             "flag: default, policy: StoredVersions warns",
@@ -315,39 +315,39 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     nothing
         ALL | 
     manifests: one
-        FieldConflicts | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs
+        ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
     manifests: default
         ALL | 
     manifests: default, one
-        ALL, FieldConflicts | 
+        ALL, ExistingObjects | 
     manifests: default, a default rule
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"} | 
+        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     manifests: a default rule with config, default
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"} | 
+        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     policy: one
-        FieldConflicts | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs
+        ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
     policy: default, one
-        ALL, FieldConflicts | 
+        ALL, ExistingObjects | 
     policy: one, manifests: default
-        ALL, FieldConflicts | 
+        ALL, ExistingObjects | 
     policy: default, manifests: one
-        ALL, FieldConflicts | 
+        ALL, ExistingObjects | 
     policy: default, manifests: default
         ALL | 
     flag: one
-        FieldConflicts | --preflight without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs
+        ExistingObjects | --preflight without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
     flag: default
         ALL | 
     flag: default,one
-        ALL, FieldConflicts | 
+        ALL, ExistingObjects | 
     flag: one and default
-        ALL, FieldConflicts | 
+        ALL, ExistingObjects | 
     flag: default,References
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"} | 
+        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: default, policy: StoredVersions warns
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"} | 
+        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: default, manifests: StoredVersions warns
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"} | 
+        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: none
          | 
     manifests: []
@@ -370,9 +370,9 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
 #[test]
 fn default_entry_of_a_policy_counts_as_each_of_its_rules_for_loosening() {
     let default = || Some(Some(json!([{"name": "default"}])));
-    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "StoredVersions"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed, RuleOff References not followed, RuleOff RemovedAPIs not followed |");
-    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "default"}, {"name": "StoredVersions", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn | LooserSetting StoredVersions mode not followed |");
-    insta::assert_snapshot!(resolved(None, None, Some(json!([{"name": "default"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn |  |");
+    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "StoredVersions"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed, RuleOff References not followed, RuleOff RemovedAPIs not followed, RuleOff DestructiveChange not followed |");
+    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "default"}, {"name": "StoredVersions", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange | LooserSetting StoredVersions mode not followed |");
+    insta::assert_snapshot!(resolved(None, None, Some(json!([{"name": "default"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange |  |");
 }
 
 #[test]

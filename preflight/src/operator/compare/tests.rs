@@ -315,6 +315,7 @@ fn similarity_alone_matches_no_derived_components() {
             "database info ComponentAdded : the component is new",
             "web warning ComponentRemoved : the component is removed: somebody must clean up what it managed",
             "web info PossibleRename : possibly renamed to database (similarity 0.700)",
+            "web info ResourceRemoved Deployment/web: removed with its component",
         ]
     );
     let published = Options { matching: Some(Matching::Published), ..Options::default() };

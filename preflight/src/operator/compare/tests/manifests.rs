@@ -50,9 +50,12 @@ fn who_is_bound_no_more_loses_rights() {
             "info PermissionsWidened RoleBinding/web subjects: bound to the role from now on: ServiceAccount n/b",
         ]
     );
-    // Neither the order nor an omitted namespace matters.
+    // Neither the order nor an omitted namespace matters: only the manifest differs.
     let implied = binding("web", json!([group, {"kind": "ServiceAccount", "name": "a"}]));
-    assert_eq!(reported(std::slice::from_ref(&both), &[implied]), [""; 0]);
+    assert_eq!(
+        reported(std::slice::from_ref(&both), &[implied]),
+        ["info SpecChanged RoleBinding/web subjects: changed"]
+    );
     assert_eq!(
         reported(std::slice::from_ref(&both), &[binding("other", json!([subject("a"), group]))]),
         [
@@ -61,8 +64,9 @@ fn who_is_bound_no_more_loses_rights() {
     );
     // A removed account needs no permissions.
     let gone = reported(&[both, account("a")], &[binding("web", json!([group]))]);
-    assert_eq!(gone.len(), 1, "{gone:?}");
+    assert_eq!(gone.len(), 2, "{gone:?}");
     assert!(gone[0].starts_with("warning ResourceRemoved ServiceAccount/a"), "{gone:?}");
+    assert_eq!(gone[1], "info SpecChanged RoleBinding/web subjects: changed");
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn how_containers_are_started_is_told_by_names_alone() {
     assert_eq!(reported(&before, &word), [format!("info SpecChanged {path}.args: command or arguments changed")]);
     // The order of flags does not matter.
     let turned = side(json!({"command": ["serve"], "args": ["--old", "--token=hunter1", "--level=info"]}));
-    assert_eq!(reported(&before, &turned), [""; 0]);
+    assert_eq!(reported(&before, &turned), ["info SpecChanged Deployment/web spec: key template changed"]);
     let before = side(json!({"env": [{"name": "A", "value": "hunter1"}, {"name": "B", "value": "1"}]}));
     let after = side(json!({
         "env": [{"name": "A", "value": "hunter2"}, {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
@@ -133,7 +137,11 @@ fn a_volume_with_data_that_goes_warns() {
         [format!("info {path}: volume added: persistentVolumeClaim web")]
     );
     let versioned = |number: u8| side(json!([{"name": "c", "configMap": {"name": format!("settings-ver-{number}")}}]));
-    assert_eq!(reported(&versioned(1), &versioned(2)), [""; 0]);
+    assert_eq!(
+        reported(&versioned(1), &versioned(2)),
+        ["info SpecChanged Deployment/web spec: key template changed"],
+        "nothing but the number differs"
+    );
 }
 
 #[test]
@@ -162,9 +170,14 @@ fn what_nobody_can_change_is_breaking() {
     ] {
         assert_eq!(reported(&before, &after), [format!("breaking SpecChanged StatefulSet/web {change}, {refused}")]);
     }
-    assert_eq!(reported(&before, &set("web", Value::Null, "1024Mi")), [""; 0], "the same quantity");
+    assert_eq!(
+        reported(&before, &set("web", Value::Null, "1024Mi")),
+        ["info SpecChanged StatefulSet/web spec: key volumeClaimTemplates changed"],
+        "the same quantity"
+    );
     // A field defaulted by the API server is not a change.
     let mut live = set("web", json!("OrderedReady"), "1Gi");
+    live[0]["metadata"]["uid"] = json!("0c1e");
     live[0]["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = json!("Filesystem");
     live[0]["spec"]["volumeClaimTemplates"][0]["status"] = json!({"phase": "Pending"});
     assert_eq!(reported(&live, &before), [""; 0]);
@@ -174,7 +187,11 @@ fn what_nobody_can_change_is_breaking() {
         reported(&service(Value::Null), &service(json!("None"))),
         [format!("breaking SpecChanged Service/web spec.clusterIP: changed from none to None, {refused}")]
     );
-    assert_eq!(reported(&service(json!("10.0.0.1")), &service(Value::Null)), [""; 0]);
+    assert_eq!(
+        reported(&service(json!("10.0.0.1")), &service(Value::Null)),
+        ["info SpecChanged Service/web spec: key clusterIP changed"],
+        "the live address stays"
+    );
 
     let claim = |class: Value, size: &str| {
         let spec = json!({"storageClassName": class, "resources": {"requests": {"storage": size}}});
