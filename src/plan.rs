@@ -4,7 +4,7 @@ mod absent;
 mod aggregated;
 pub mod annotations;
 pub mod answer;
-mod base;
+pub mod base;
 mod bindings;
 pub mod body;
 mod build;
@@ -58,6 +58,7 @@ use pushback_preflight::{CascadeSize, Change, ChangeSet, Finding, ObjectKey, Obj
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
 use crate::cluster::{Address, ClusterError, Kind};
+use crate::config::Config;
 use crate::event::Owned;
 use crate::manifest::InputError;
 use crate::storage::converting::Conversion;
@@ -204,6 +205,20 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// Adds the changes of further variants of CRDs, which a plan of their own compares.
+    ///
+    /// # Errors
+    /// The changes cannot be ordered.
+    pub fn add_variants(&mut self, further: Self, config: &Config) -> Result<(), PlanError> {
+        let is_change = |planned: &Planned| planned.change.operation != Operation::Noop;
+        self.objects.extend(further.objects.into_iter().filter(is_change));
+        self.refusals.extend(further.refusals);
+        self.unable.extend(further.unable);
+        self.warnings.extend(further.warnings.into_iter().map(|warning| PlanWarning { object: None, ..warning }));
+        self.graph = ordering::draw(&self.objects, config, &self.observed.app.namespace)?;
+        Ok(())
+    }
+
     /// The changes as rules see them.
     #[must_use]
     pub fn change_set(&self) -> ChangeSet {

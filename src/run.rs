@@ -4,6 +4,7 @@ mod allowed;
 pub mod answer;
 pub mod app_group;
 pub mod apply;
+pub mod base;
 pub mod compare;
 pub mod connect;
 mod conversion_plans;

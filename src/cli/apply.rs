@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::app_name::app_or_label;
-use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs};
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, NewBaseArgs, PlanArgs, PreflightArgs};
 use super::diff::DiffCommandArgs;
 use super::plan::MakePlanArgs;
 use super::plan::given::{self, Given};
@@ -85,8 +85,20 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
         (_, None) => return ExitCode::Usage,
     };
     if diff_run {
-        return super::diff::run(global, DiffCommandArgs { app: app.into(), record, input, plan, diff, preflight })
-            .await;
+        return super::diff::run(
+            global,
+            DiffCommandArgs {
+                app: app.into(),
+                record,
+                input,
+                base: NewBaseArgs { new_base: false },
+                plan,
+                diff,
+                preflight,
+                of_apply: true,
+            },
+        )
+        .await;
     }
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();

@@ -232,6 +232,15 @@ impl NamespaceArgs {
     }
 }
 
+/// Whether a comparison may do without a base.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct NewBaseArgs {
+    /// Declare that a first release has no base. Objects of the input that are under another path of the same git ref
+    /// are compared as moved; where the base exists, this is a warning
+    #[arg(long)]
+    pub new_base: bool,
+}
+
 /// What is applied.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Input")]

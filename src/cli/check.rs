@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::arguments::{GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
+use super::arguments::{GlobalArgs, InputArgs, NewBaseArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
 use super::plan::given::Given;
 use super::reports::HeldDocument;
 use super::reports::StandardOutput;
 use super::screen;
 use crate::exit::ExitCode;
 use crate::report::DiffStyle;
+use crate::run::base::Base;
 use crate::run::compare::Compare;
 use crate::run::options::{Command, RunOptions};
 use crate::run::replay::Replay;
@@ -37,6 +38,8 @@ pub struct CheckArgs {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
+    base: NewBaseArgs,
+    #[command(flatten)]
     plan: PlanArgs,
     #[command(flatten)]
     preflight: PreflightArgs,
@@ -51,7 +54,7 @@ pub struct CheckArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
-    let CheckArgs { app, input, plan, preflight, facts, given } = arguments;
+    let CheckArgs { app, input, base: NewBaseArgs { new_base }, plan, preflight, facts, given } = arguments;
     let document = HeldDocument::default();
     let held = HeldDocument::clone(&document);
     let (started, standard_output) = match global.wants_json() {
@@ -76,7 +79,7 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
             preflight: preflight.resolve(standard_output, &document)?,
             details: global.details(),
         };
-        Compare { options, input, plan, as_text: false }.check(run).await
+        Compare { options, input, plan, base: Base::from_flag(new_base), as_text: false }.check(run).await
     })
     .await
 }

@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::arguments::{DiffArgs, GlobalArgs, InputArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
+use super::arguments::{DiffArgs, GlobalArgs, InputArgs, NewBaseArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
 use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
+use crate::run::base::Base;
 use crate::run::compare::Compare;
 use crate::run::options::{AppOptions, Command, RunOptions};
 
@@ -33,16 +34,22 @@ pub struct DiffCommandArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
+    pub(super) base: NewBaseArgs,
+    #[command(flatten)]
     pub(super) plan: PlanArgs,
     #[command(flatten)]
     pub(super) diff: DiffArgs,
     #[command(flatten)]
     pub(super) preflight: PreflightArgs,
+    /// Whether this is an apply that stops at the plan.
+    #[arg(skip)]
+    pub(super) of_apply: bool,
 }
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
-    let DiffCommandArgs { app, record, input, plan, diff, preflight } = arguments;
+    let DiffCommandArgs { app, record, input, base: NewBaseArgs { new_base }, plan, diff, preflight, of_apply } =
+        arguments;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
@@ -58,7 +65,10 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
-        Compare { options, input, plan, as_text: diff.diff_changes }.diff(run, is_judged, diff.diff_exit_status).await
+        let base = if of_apply { Base::Created } else { Base::from_flag(new_base) };
+        Compare { options, input, plan, base, as_text: diff.diff_changes }
+            .diff(run, is_judged, diff.diff_exit_status)
+            .await
     })
     .await
 }

@@ -9,10 +9,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::app_name::app_name;
-use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, PlanArgs, PreflightArgs, duration};
+use super::arguments::{
+    AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, NewBaseArgs, PlanArgs, PreflightArgs, duration,
+};
 use super::reports::HeldDocument;
 use super::screen;
 use crate::exit::ExitCode;
+use crate::run::base::Base;
 use crate::run::compare::Compare;
 use crate::run::options::{Command, RunOptions};
 use crate::run::saved::SavePlan;
@@ -58,6 +61,8 @@ pub struct MakePlanArgs {
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
+    base: NewBaseArgs,
+    #[command(flatten)]
     pub(super) plan: PlanArgs,
     #[command(flatten)]
     diff: DiffArgs,
@@ -101,7 +106,7 @@ pub async fn run(global: &GlobalArgs, arguments: PlanCommandArgs) -> ExitCode {
 
 async fn make(global: &GlobalArgs, making: MakePlanArgs, given: Given) -> ExitCode {
     let app = making.app();
-    let MakePlanArgs { input, plan, diff, preflight, out, valid_for, .. } = making;
+    let MakePlanArgs { input, base: NewBaseArgs { new_base }, plan, diff, preflight, out, valid_for, .. } = making;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
@@ -116,7 +121,7 @@ async fn make(global: &GlobalArgs, making: MakePlanArgs, given: Given) -> ExitCo
             preflight: global.preflight(preflight, &document)?,
             details: None,
         };
-        let compare = Compare { options, input, plan, as_text: diff.diff_changes };
+        let compare = Compare { options, input, plan, base: Base::from_flag(new_base), as_text: diff.diff_changes };
         let given = given.to_keep();
         let path = out.unwrap_or_default();
         SavePlan { compare, path, valid_for, given, exit_status: diff.diff_exit_status }.run(run).await

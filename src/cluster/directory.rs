@@ -54,6 +54,8 @@ pub struct DirectoryCluster {
     /// `None` if read-only.
     root: Option<PathBuf>,
     lock_directory: Option<PathBuf>,
+    /// Config documents, if they were read with the objects.
+    configs: Option<Vec<Manifest>>,
 }
 
 impl DirectoryCluster {
@@ -69,7 +71,7 @@ impl DirectoryCluster {
         let source = Source::Folder(Folder::new(path)?);
         let description = format!("dir:{}", files::shown(path));
         let root = Some(path.to_owned());
-        Ok(Self { store: Arc::new(Store::new(source)), description, root, lock_directory: None })
+        Ok(Self { store: Arc::new(Store::new(source)), description, root, lock_directory: None, configs: None })
     }
 
     /// Opens a single file, which is never written.
@@ -79,26 +81,40 @@ impl DirectoryCluster {
     pub fn open_file(path: &Path) -> Result<Self, ClusterError> {
         let store = Arc::new(Store::new(Source::File(SingleFile::new(path)?)));
         let description = format!("file:{}", files::shown(path));
-        Ok(Self { store, description, root: None, lock_directory: None })
+        Ok(Self { store, description, root: None, lock_directory: None, configs: None })
     }
 
     /// Opens a git ref (branch, tag, commit) of the repository that contains `repository_dir`, or a folder or file in
-    /// it: `sub_path` is relative to the repository's root, and empty for all of it. A path that the ref lacks is empty
-    /// ([`Self::is_absent`]).
+    /// it: `sub_path` is relative to the repository's root, and empty for all of it.
     ///
     /// # Errors
-    /// `Configuration` if there is no git, no repository or no such ref.
+    /// `Configuration` if there is no git, no repository, no such ref, or no such path in it.
     pub fn open_git(repository_dir: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
-        let tree = GitTree::open_or_absent(repository_dir, reference, sub_path).map_err(source::of_git)?;
+        let tree = GitTree::open(repository_dir, reference, sub_path).map_err(source::of_git)?;
         let description = format!("git:{}", tree.label());
         let store = Arc::new(Store::new(Source::Git(tree)));
-        Ok(Self { store, description, root: None, lock_directory: None })
+        Ok(Self { store, description, root: None, lock_directory: None, configs: None })
     }
 
-    /// Whether this is a git ref without the path: everything compared with it is new.
-    #[must_use]
-    pub fn is_absent(&self) -> bool {
-        self.store.is_absent()
+    /// Presents objects that were read already, as the base of a comparison; it is never written. `configs` are the Config
+    /// documents that were read with them; `place` returns the namespace of an object whose manifest has this one.
+    ///
+    /// # Errors
+    /// `Configuration` if two objects have one identity.
+    pub fn with_objects(
+        description: &str,
+        objects: Vec<Value>,
+        configs: Vec<Manifest>,
+        place: &dyn Fn(&str) -> String,
+    ) -> Result<Self, ClusterError> {
+        let store = Arc::new(Store::with_objects(description.to_owned(), objects, place)?);
+        Ok(Self {
+            store,
+            description: description.to_owned(),
+            root: None,
+            lock_directory: None,
+            configs: Some(configs),
+        })
     }
 
     /// Stores the locks of apps in this folder instead of the user's cache folder.
@@ -204,6 +220,9 @@ impl Cluster for DirectoryCluster {
     }
 
     async fn configs(&self) -> Result<Vec<Manifest>, ClusterError> {
+        if let Some(configs) = &self.configs {
+            return Ok(configs.clone());
+        }
         self.blocking(|store| {
             let files = store.texts_with("Config")?;
             collect::configs_among(&files).map_err(|errors| {

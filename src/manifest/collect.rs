@@ -1,5 +1,6 @@
 //! Combines all inputs of a run: unique objects, Config documents and warnings, or every error at once.
 
+mod compared;
 mod normalize;
 mod path;
 mod validate;
@@ -12,13 +13,14 @@ use std::sync::Arc;
 
 use pushback_preflight::conversion;
 use pushback_preflight::operator::model_file;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions, parallel};
+use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Position, Positions, parallel};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::input::{FileDigest, Input, InputError, InputWarning, Manifest, error_in};
+use super::layout::Reading;
 use super::limits::{Limits, Usage, size};
-use super::options::LoadOptions;
+use super::options::{ComparedSide, LoadOptions, SideRole};
 use super::source;
 use super::yaml::{self, Document};
 
@@ -43,6 +45,10 @@ pub struct LoadError {
     pub errors: Vec<InputError>,
     /// Whether the problem is that there is no object.
     pub is_empty: bool,
+    /// Whether there are files without any object; an empty directory has none.
+    pub is_without_objects: bool,
+    /// Whether a side of a comparison has to be rendered first.
+    pub must_be_rendered: bool,
     /// Whether nothing was named to be read.
     pub no_inputs: bool,
     /// What is wrong with objects, in input order.
@@ -87,17 +93,29 @@ impl From<LoadError> for Vec<InputError> {
 /// # Errors
 /// Every problem, sorted by file and line.
 pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, LoadError> {
-    let mut collector = Collector { models: options.models, ..Collector::default() };
+    let mut collector = Collector::with_options(options);
     let empty_directories = collector.read(inputs, options);
     let is_empty = collector.input.manifests.is_empty() && collector.input.models.is_empty();
-    if collector.errors.is_empty() && is_empty && !options.allow_empty && !collector.is_absent {
+    if is_empty {
+        collector.declare_new_base(inputs);
+    }
+    if collector.errors.is_empty() && is_empty && !options.allow_empty && !collector.is_missing {
         collector.is_empty = true;
-        let mut error = nothing_found(inputs, &empty_directories);
+        let mut error = match (options.compared, inputs) {
+            (Some(side), [input]) if collector.files_read > 0 => collector.nothing_to_compare(side, input),
+            _ => nothing_found(inputs, &empty_directories),
+        };
         // Without any input argument, the user most likely forgot it.
-        if !options.models && !inputs.is_empty() {
+        let is_applied =
+            !options.models && !matches!(options.compared, Some(ComparedSide { role: SideRole::Base { .. }, .. }));
+        if is_applied && !inputs.is_empty() {
             error.hints.push(ALLOW_EMPTY.to_owned());
         }
         collector.errors.push(error);
+    }
+    let may_be_missing = Some(SideRole::Base { may_be_missing: true });
+    if options.compared.map(|side| side.role) == may_be_missing && !collector.is_missing {
+        collector.input.warnings.extend(inputs.iter().map(|input| compared::needless_new_base(input)));
     }
     for directory in empty_directories {
         let error = no_manifest_files(&directory);
@@ -108,7 +126,29 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, LoadError
         });
     }
     let (is_empty, problems) = (collector.is_empty, std::mem::take(&mut collector.problems));
-    collector.finish().map_err(|errors| LoadError { errors, is_empty, no_inputs: inputs.is_empty(), problems })
+    let is_without_objects = is_empty && collector.files_read > 0;
+    let must_be_rendered = collector.must_be_rendered;
+    collector.finish().map_err(|errors| LoadError {
+        errors,
+        is_empty,
+        is_without_objects,
+        must_be_rendered,
+        no_inputs: inputs.is_empty(),
+        problems,
+    })
+}
+
+/// Reads one file that is compared.
+///
+/// # Errors
+/// Every problem, sorted by line.
+pub(super) fn load_text(name: &str, bytes: Vec<u8>, side: ComparedSide) -> Result<Input, Vec<InputError>> {
+    let mut collector = Collector { compared: Some(side), ..Collector::default() };
+    collector.files(
+        &[File { name: name.to_owned(), is_found: true, reading: Reading::Objects, path: None, bytes }],
+        &Limits::default(),
+    );
+    collector.finish()
 }
 
 /// Reads the files of `--config`, which hold nothing but Config documents and conversion plans.
@@ -129,8 +169,13 @@ pub fn load_config_files(paths: &[String]) -> Result<Input, Vec<InputError>> {
 /// A file cannot be parsed.
 pub fn configs_among(files: &[(String, String)]) -> Result<Vec<Manifest>, Vec<InputError>> {
     let mut collector = Collector { configs_among: true, ..Collector::default() };
-    let file =
-        |(name, text): &(String, String)| File { name: name.clone(), path: None, bytes: text.clone().into_bytes() };
+    let file = |(name, text): &(String, String)| File {
+        name: name.clone(),
+        is_found: false,
+        reading: Reading::Objects,
+        path: None,
+        bytes: text.clone().into_bytes(),
+    };
     collector.files(&files.iter().map(file).collect::<Vec<_>>(), &Limits::default());
     collector.finish().map(|input| input.configs)
 }
@@ -177,6 +222,10 @@ fn is_list(value: &Value) -> bool {
 #[derive(Debug)]
 struct File {
     name: String,
+    /// Whether it was found in a folder, so that nobody has named it.
+    is_found: bool,
+    /// What is read of it.
+    reading: Reading,
     path: Option<PathBuf>,
     bytes: Vec<u8>,
 }
@@ -193,8 +242,22 @@ struct Collector {
     problems: Vec<Problem>,
     /// The number of the document that is read, within its file.
     document: usize,
-    /// Whether the input is absent, and is allowed to be.
-    is_absent: bool,
+    /// Whether an input does not exist, and need not.
+    is_missing: bool,
+    /// The side of a comparison that is read, if any.
+    compared: Option<ComparedSide>,
+    /// Whether the file that is read is compared and was found in a folder.
+    is_found: bool,
+    /// Documents that are not objects.
+    left_out: Vec<Position>,
+    /// Number of files that were found or named.
+    files_read: usize,
+    /// Number of manifest files that were found or named.
+    manifests_read: usize,
+    /// Whether there are manifest files among them.
+    has_manifests: bool,
+    /// Whether a folder has to be rendered first.
+    must_be_rendered: bool,
     usage: Usage,
 }
 
@@ -203,8 +266,14 @@ impl Collector {
     fn read(&mut self, inputs: &[String], options: &LoadOptions) -> Vec<String> {
         let found = source::find(inputs, options);
         self.errors.extend(found.errors);
-        self.is_absent = !found.absent.is_empty();
-        self.input.warnings.extend(found.absent.iter().map(|input| absent(input)));
+        self.is_missing = !found.missing.is_empty();
+        self.must_be_rendered = found.must_be_rendered;
+        self.files_read = found.files_in_folders;
+        self.has_manifests = found.manifests_in_folders > 0;
+        self.manifests_read = found.manifests_in_folders;
+        self.input.missing = found.missing;
+        self.input.warnings.extend(self.input.missing.iter().map(|input| compared::new_base(input)));
+        self.input.warnings.extend(found.warnings);
         let mut given = options.stdin.as_deref();
         let mut own = io::stdin();
         let standard_input: &mut dyn Read = match given.as_mut() {
@@ -214,7 +283,8 @@ impl Collector {
         let (mut total, mut together) = (0, 0);
         let mut read: Vec<File> = Vec::new();
         for source in found.sources {
-            let (name, path) = (source.name.clone(), source.local_path());
+            let (name, is_found, path) = (source.name.clone(), source.is_found, source.local_path());
+            let reading = source.reading;
             match source.read(standard_input, options.limits.bytes) {
                 Ok(bytes) => {
                     if options.digests {
@@ -229,7 +299,10 @@ impl Collector {
                         break;
                     }
                     together += bytes.len();
-                    read.push(File { name, path, bytes });
+                    self.files_read += usize::from(!is_found);
+                    self.has_manifests |= !is_found;
+                    self.manifests_read += usize::from(!is_found);
+                    read.push(File { name, is_found, reading, path, bytes });
                     if together >= BATCH_BYTES {
                         self.files(&std::mem::take(&mut read), &options.limits);
                         together = 0;
@@ -239,6 +312,7 @@ impl Collector {
             }
         }
         self.files(&read, &options.limits);
+        self.finish_compared(found.labelled);
         found.empty_directories
     }
 
@@ -266,16 +340,22 @@ impl Collector {
             };
             match loaded {
                 Ok(loaded) => {
+                    self.is_found = file.is_found && self.compared.is_some();
+                    let configs_among = self.configs_among;
+                    self.configs_among |= file.reading == Reading::Policy;
                     self.input.warnings.extend(loaded.warnings);
                     for (number, document) in loaded.documents.into_iter().enumerate() {
                         self.document = number + 1;
-                        if self.models && model_file::is_model(&document.value) {
+                        if self.models && file.reading == Reading::Objects && model_file::is_model(&document.value) {
                             self.model(document, file.bytes.len());
                         } else {
                             self.document(document);
                         }
                     }
+                    self.configs_among = configs_among;
                 }
+                // Nothing of it belongs to the set.
+                Err(_) if file.reading == Reading::Policy => {}
                 Err(error) => self.errors.push(error),
             }
         }
@@ -335,6 +415,9 @@ impl Collector {
             }
             return;
         }
+        if self.leaves_out(&value, &positions.start()) {
+            return;
+        }
         if value.text("/kind") == "Secret" {
             self.input.sources.hide(positions.file());
         }
@@ -362,7 +445,9 @@ impl Collector {
             }
             return;
         }
-        match normalize::normalize(&mut value, &positions) {
+        let is_base = matches!(self.compared, Some(ComparedSide { role: SideRole::Base { .. }, .. }));
+        let normalized = if is_base { normalize::normalize_base } else { normalize::normalize };
+        match normalized(&mut value, &positions) {
             Ok(warnings) => self.input.warnings.extend(warnings),
             Err(errors) => return self.errors.extend(errors),
         }
@@ -377,9 +462,13 @@ impl Collector {
                 self.input.manifests.push(manifest);
             }
             Entry::Occupied(slot) => {
+                let earlier = *slot.get();
+                if self.input.manifests[earlier].value != manifest.value && self.keeps_variant(&manifest, earlier) {
+                    return;
+                }
                 // The file is left out, and with it any Config that masks its values.
                 self.input.sources.hide(manifest.positions.file());
-                let earlier = &self.input.manifests[*slot.get()];
+                let earlier = &self.input.manifests[earlier];
                 let (object, place) = (&manifest.object, earlier.positions.start());
                 let position = manifest.positions.start();
                 if earlier.value == manifest.value {
@@ -438,15 +527,6 @@ fn no_manifest_files(directory: &str) -> InputError {
         "the directory holds no .yaml, .yml or .json file",
         &["Only files with these endings are read from a directory; name others one by one."],
     )
-}
-
-/// Warns of a path that the git ref lacks.
-fn absent(input: &str) -> InputWarning {
-    InputWarning {
-        code: "absent-path",
-        message: "the ref has no such path, so everything compared with it is new".to_owned(),
-        position: pushback_preflight::Position { file: input.to_owned(), line: 0, column: 0 },
-    }
 }
 
 /// An empty input would delete the whole app. Usually the command that produced it failed.

@@ -32,6 +32,15 @@ const INERT: [&str; 3] = ["core.fsmonitor=false", "core.hooksPath=/dev/null", "c
 #[error("{0}")]
 pub struct GitError(pub String);
 
+/// A file of a commit.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GitFile {
+    /// Path below the folder that was opened.
+    pub path: PathBuf,
+    /// Object name of its content.
+    object: String,
+}
+
 /// A folder or a single file in a commit.
 #[derive(Debug)]
 pub struct GitTree {
@@ -110,6 +119,14 @@ impl GitTree {
         self.absent
     }
 
+    /// The top folder of the working tree; `None` in a bare repository.
+    #[must_use]
+    pub fn top_level(&self) -> Option<PathBuf> {
+        let output = self.run(&["rev-parse", "--show-toplevel"]).ok()?;
+        let text = String::from_utf8(output).ok()?;
+        Some(PathBuf::from(text.trim_end_matches('\n'))).filter(|path| !path.as_os_str().is_empty())
+    }
+
     fn lists_nothing(&self, path: &str) -> bool {
         self.run(&["ls-tree", "-z", "--full-tree", &self.object, "--", path]).is_ok_and(|listed| listed.is_empty())
     }
@@ -147,30 +164,80 @@ impl GitTree {
     /// # Errors
     /// Git cannot read the content, or it is too large.
     pub fn read_all(&self) -> Result<Vec<SourceFile>, GitError> {
+        let files = self.files()?.into_iter().filter(|file| self.file.is_some() || is_manifest(&file.path));
+        self.read(files.collect())
+    }
+
+    /// Every file whose name does not start with a dot, and the app records, sorted by path.
+    ///
+    /// # Errors
+    /// Git cannot list them.
+    pub fn files(&self) -> Result<Vec<GitFile>, GitError> {
         if self.absent {
             return Ok(Vec::new());
         }
         if let Some(file) = &self.file {
-            let blobs = vec![(file.clone(), self.object.clone())];
-            return self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error));
+            return Ok(vec![GitFile { path: file.clone(), object: self.object.clone() }]);
         }
         let listing = self
             .run(&["ls-tree", "-r", "-z", "--full-tree", &self.object])
             .map_err(|error| self.failed("cannot be listed", &error))?;
-        let mut blobs: Vec<(PathBuf, String)> = Vec::new();
+        let mut files = Vec::new();
         for entry in listing.split(|byte| *byte == 0) {
             let entry = String::from_utf8_lossy(entry);
             let Some((head, path)) = entry.split_once('\t') else { continue };
             let fields: Vec<&str> = head.split(' ').collect();
             if let [mode, "blob", object] = fields[..]
                 && mode.starts_with("100")
-                && is_manifest(Path::new(path))
                 && is_visible(path)
             {
-                blobs.push((PathBuf::from(path), object.to_owned()));
+                files.push(GitFile { path: PathBuf::from(path), object: object.to_owned() });
             }
         }
-        blobs.sort();
+        files.sort();
+        Ok(files)
+    }
+
+    /// Whether this is a single file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The files below this folder that contain one of these texts, sorted by path.
+    ///
+    /// # Errors
+    /// Git cannot search them.
+    pub fn files_with(&self, texts: &[String]) -> Result<Vec<GitFile>, GitError> {
+        if texts.is_empty() || self.absent || self.file.is_some() {
+            return Ok(Vec::new());
+        }
+        let patterns = texts.iter().flat_map(|text| ["-e", text.as_str()]);
+        let arguments: Vec<&str> = ["grep", "-l", "-z", "-F", "--no-textconv", "--full-name", "--no-color"]
+            .into_iter()
+            .chain(patterns)
+            .chain([self.object.as_str()])
+            .collect();
+        let output = self.command(&arguments).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| self.failed("cannot be searched", &error))?;
+        // 1: no file contains any of them.
+        if !matches!(output.status.code(), Some(0 | 1)) {
+            let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(self.failed("cannot be searched", &io::Error::other(words)));
+        }
+        let prefix = format!("{}:", self.object);
+        let entries = output.stdout.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let found: std::collections::BTreeSet<PathBuf> =
+            entries.filter_map(|entry| entry.strip_prefix(&prefix).map(PathBuf::from)).collect();
+        Ok(self.files()?.into_iter().filter(|file| found.contains(&file.path)).collect())
+    }
+
+    /// Reads these files.
+    ///
+    /// # Errors
+    /// Git cannot read the content, or it is too large.
+    pub fn read(&self, files: Vec<GitFile>) -> Result<Vec<SourceFile>, GitError> {
+        let blobs = files.into_iter().map(|file| (file.path, file.object)).collect();
         self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error))
     }
 

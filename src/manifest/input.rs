@@ -113,6 +113,10 @@ impl fmt::Debug for FileDigest {
 pub struct Input {
     /// Objects to apply, in input order, every identity once.
     pub manifests: Vec<Manifest>,
+    /// Further CRDs of a name in [`Self::manifests`], from other files; only if the input is compared.
+    pub variants: Vec<Manifest>,
+    /// Inputs that do not exist, if [`LoadOptions::compared`](super::LoadOptions::compared) allows that.
+    pub missing: Vec<String>,
     /// Config documents, and ConfigMaps that carry one (these are in `manifests` too).
     pub configs: Vec<Manifest>,
     /// Conversion plans, in input order: they are read, and never applied.

@@ -3,6 +3,27 @@
 
 use super::limits::Limits;
 
+/// How a side of a comparison is read. Both sides follow the same rules; nothing of it is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComparedSide {
+    /// Which side.
+    pub role: SideRole,
+    /// The option that names a rendered file, such as `--cluster file:`; the file's name follows directly.
+    pub option: &'static str,
+}
+
+/// The sides of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideRole {
+    /// What exists.
+    Base {
+        /// Whether the base may be missing.
+        may_be_missing: bool,
+    },
+    /// What is to replace it.
+    New,
+}
+
 /// How inputs are read.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
@@ -14,8 +35,8 @@ pub struct LoadOptions {
     pub allow_http: bool,
     /// Let symbolic links in a directory lead out of it.
     pub follow_links: bool,
-    /// Treat a git ref that lacks the path as empty, with a warning.
-    pub may_be_absent: bool,
+    /// The side of a comparison that this is, unless it is applied.
+    pub compared: Option<ComparedSide>,
     /// Keep a digest of each file.
     pub digests: bool,
     /// Content of standard input, if not the process's own.
@@ -33,7 +54,7 @@ impl Default for LoadOptions {
             models: false,
             allow_http: false,
             follow_links: false,
-            may_be_absent: false,
+            compared: None,
             digests: false,
             stdin: None,
             limits: Limits::default(),

@@ -1,10 +1,11 @@
 //! Resolves `-f`: files, directories, git refs, URLs and standard input are found first, then read one by one.
 //! Only regular files are opened, and pipes that the shell has already opened.
 
+mod compared;
 mod fetch;
 mod pin;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,10 @@ use url::Url;
 
 use super::files::is_manifest;
 use super::git::GitTree;
-use super::input::{InputError, error_in};
+use super::input::{InputError, InputWarning, error_in};
+use super::layout::Reading;
 use super::limits::{read_limited, size};
-use super::options::LoadOptions;
+use super::options::{ComparedSide, LoadOptions};
 use crate::redact;
 use pin::Pin;
 
@@ -27,6 +29,10 @@ const MAX_DIRECTORY_DEPTH: usize = 64;
 pub(super) struct Source {
     /// Its name in positions; the secret parts of a URL are removed.
     pub(super) name: String,
+    /// Whether it was found in a folder, so that nobody has named it.
+    pub(super) is_found: bool,
+    /// What is read of it.
+    pub(super) reading: Reading,
     location: Location,
 }
 
@@ -47,9 +53,27 @@ pub(super) struct FoundSources {
     pub(super) sources: Vec<Source>,
     /// Directories without a single manifest file.
     pub(super) empty_directories: Vec<String>,
-    /// Paths that a git ref lacks.
-    pub(super) absent: Vec<String>,
+    /// Inputs that do not exist, and need not.
+    pub(super) missing: Vec<String>,
+    /// Number of files in folders that are compared, manifests or not.
+    pub(super) files_in_folders: usize,
+    /// Number of manifest files among them.
+    pub(super) manifests_in_folders: usize,
+    /// Whether a folder has to be rendered first; the error says how.
+    pub(super) must_be_rendered: bool,
+    /// Kustomizations that change labels, which matters for all objects but CRDs.
+    pub(super) labelled: Vec<Labelled>,
+    pub(super) warnings: Vec<InputWarning>,
     pub(super) errors: Vec<InputError>,
+}
+
+/// Files whose kustomization changes labels.
+#[derive(Debug)]
+pub(super) struct Labelled {
+    /// Names of the files.
+    pub(super) files: HashSet<String>,
+    /// The error if they hold an object that is not a CRD.
+    pub(super) error: InputError,
 }
 
 /// An input for display, in whatever form it is given: a URL without user, password and query, and without a fragment that
@@ -73,7 +97,7 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
                 ));
             } else {
                 standard_input = true;
-                found.sources.push(Source { name: "-".to_owned(), location: Location::StandardInput });
+                found.sources.push(Source::named("-", Location::StandardInput));
             }
         } else if let Some((scheme, _)) = input.split_once("://") {
             match url(input, scheme, options.allow_http) {
@@ -81,11 +105,11 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
                 Err(error) => found.errors.push(error),
             }
         } else if let Some(of_ref) = input.strip_prefix("git:") {
-            find_in_git(input, of_ref, options.may_be_absent, &mut found);
+            find_in_git(input, of_ref, options.compared, &mut found);
         } else if input.is_empty() {
             found.errors.push(error_in("-f", "the name of an input is empty", &["Is a variable unset?"]));
         } else {
-            find_path(input, options.follow_links, &mut found);
+            find_path(input, options, &mut found);
         }
     }
     found
@@ -119,33 +143,51 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
         // It is not quoted: it may be anything, such as a token.
         Some(Err(hint)) => return Err(error_in(&name, "what stands behind the # is no digest", &[hint])),
     };
-    Ok(Source { name, location: Location::Url(url, pin) })
+    Ok(Source::named(&name, Location::Url(url, pin)))
 }
 
 /// Finds `git:REF:PATH` in the repository of the working directory. The path is required.
-fn find_in_git(input: &str, of_ref: &str, may_be_absent: bool, found: &mut FoundSources) {
+fn find_in_git(input: &str, of_ref: &str, compared: Option<ComparedSide>, found: &mut FoundSources) {
     let Some((reference, path)) = of_ref.split_once(':').filter(|(_, path)| !path.is_empty()) else {
         let hint = "Name the folder or file in it, such as git:main:deploy; git:main:. is all of it.";
         found.errors.push(error_in(input, "expected git:REF:PATH", &[hint]));
         return;
     };
-    let open = if may_be_absent { GitTree::open_or_absent } else { GitTree::open };
-    let read = open(Path::new("."), reference, path).and_then(|tree| Ok((tree.read_all()?, tree)));
-    match read {
-        Ok((_, tree)) if tree.is_absent() => found.absent.push(input.to_owned()),
-        Ok((files, _)) if files.is_empty() => found.empty_directories.push(input.to_owned()),
-        Ok((files, tree)) => found.sources.extend(files.into_iter().map(|file| Source {
+    let tree = match GitTree::open_or_absent(Path::new("."), reference, path) {
+        Ok(tree) if tree.is_absent() => return compared::missing_in_git(input, (reference, path), compared, found),
+        Ok(tree) => tree,
+        Err(error) => return found.errors.push(error_in(input, error.0, &[])),
+    };
+    let mut readings = HashMap::new();
+    let files = match compared {
+        Some(side) if !tree.is_file() => match compared::select_in_git(&tree, (reference, path), side, found) {
+            Some(files) => {
+                readings.extend(files.iter().map(|(file, reading)| (file.path.clone(), *reading)));
+                tree.read(files.into_iter().map(|(file, _)| file).collect())
+            }
+            None => return,
+        },
+        _ => tree.read_all(),
+    };
+    match files {
+        Ok(files) if files.is_empty() && found.files_in_folders == 0 => found.empty_directories.push(input.to_owned()),
+        Ok(files) => found.sources.extend(files.into_iter().map(|file| Source {
             name: format!("git:{}", tree.shown(&file.path)),
+            is_found: !tree.is_file(),
+            reading: readings.get(&file.path).copied().unwrap_or(Reading::Objects),
             location: Location::Git(file.bytes),
         })),
         Err(error) => found.errors.push(error_in(input, error.0, &[])),
     }
 }
 
-fn find_path(input: &str, follow_links: bool, found: &mut FoundSources) {
+fn find_path(input: &str, options: &LoadOptions, found: &mut FoundSources) {
     let path = Path::new(input);
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return compared::missing_path(input, options.compared, found);
+        }
         Err(error) => {
             found.errors.push(input_output(input, &error));
             return;
@@ -153,21 +195,30 @@ fn find_path(input: &str, follow_links: bool, found: &mut FoundSources) {
     };
     if metadata.is_dir() {
         // A path that cannot be resolved cannot be read either; reading reports it.
-        let inside = fs::canonicalize(path).ok().filter(|_| !follow_links);
-        let mut walk = Walk { found, inside, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
+        let inside = fs::canonicalize(path).ok().filter(|_| !options.follow_links);
+        let is_compared = options.compared.is_some();
+        let mut walk = Walk { found, inside, is_compared, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
         walk.directory(path);
         let mut files = walk.files;
-        if files.is_empty() {
+        files.sort();
+        let selected = match options.compared {
+            Some(side) => compared::select_in_folder(path, files, side, found),
+            None => Some(files.into_iter().map(|path| (path, Reading::Objects)).collect()),
+        };
+        let Some(files) = selected else { return };
+        if files.is_empty() && found.files_in_folders == 0 {
             found.empty_directories.push(input.to_owned());
         }
-        files.sort();
-        found
-            .sources
-            .extend(files.into_iter().map(|path| Source { name: shown_path(&path), location: Location::File(path) }));
+        found.sources.extend(files.into_iter().map(|(path, reading)| Source {
+            name: shown_path(&path),
+            is_found: true,
+            reading,
+            location: Location::File(path),
+        }));
     } else if metadata.is_file() {
-        found.sources.push(Source { name: input.to_owned(), location: Location::File(path.to_owned()) });
+        found.sources.push(Source::named(input, Location::File(path.to_owned())));
     } else if is_inherited_pipe(path) {
-        found.sources.push(Source { name: input.to_owned(), location: Location::InheritedPipe(path.to_owned()) });
+        found.sources.push(Source::named(input, Location::InheritedPipe(path.to_owned())));
     } else {
         found.errors.push(not_regular(input, &metadata));
     }
@@ -178,6 +229,9 @@ struct Walk<'found> {
     found: &'found mut FoundSources,
     /// The real path that no link may leave; `None` if links may.
     inside: Option<PathBuf>,
+    /// Whether the directory is compared: then names that start with a dot are skipped, as in a git ref, and files with
+    /// any ending are collected, as a kustomization may list them.
+    is_compared: bool,
     seen: HashSet<PathBuf>,
     /// The real paths of the directories above this one.
     above: Vec<PathBuf>,
@@ -226,7 +280,8 @@ impl Walk<'_> {
 
     fn entry(&mut self, path: PathBuf) {
         // Mounted ConfigMaps and Secrets keep their real files in such directories, and link to them.
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("..")) {
+        let hidden = if self.is_compared { "." } else { ".." };
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(hidden)) {
             return;
         }
         let is_manifest = is_manifest(&path);
@@ -251,6 +306,8 @@ impl Walk<'_> {
             }
         } else if is_manifest {
             self.found.errors.push(not_regular(&shown_path(&path), &metadata));
+        } else if self.is_compared && metadata.is_file() && !self.leads_out(&path) {
+            self.files.push(path);
         }
     }
 }
@@ -263,6 +320,11 @@ impl Walk<'_> {
 }
 
 impl Source {
+    /// An input that was named itself.
+    fn named(name: &str, location: Location) -> Self {
+        Self { name: name.to_owned(), is_found: false, reading: Reading::Objects, location }
+    }
+
     /// The path from which the source can be read again.
     pub(super) fn local_path(&self) -> Option<PathBuf> {
         match &self.location {

@@ -25,6 +25,15 @@ const SERVED_TWICE: [(&str, &str, &str); 7] = [
     ("Event", "", "events.k8s.io"),
 ];
 
+/// Namespaces of the objects of a base.
+#[derive(Clone, Debug, Default)]
+pub struct BasePlacement {
+    /// Namespaces that the options give to the manifests.
+    pub placement: Placement,
+    /// Whether the base has these namespaces already.
+    pub is_placed: bool,
+}
+
 /// Reads every object of the base, by its identity among the manifests.
 ///
 /// # Errors
@@ -32,7 +41,7 @@ const SERVED_TWICE: [(&str, &str, &str); 7] = [
 pub(super) async fn read(
     cluster: &dyn Cluster,
     kinds: &Kinds,
-    placement: &Placement,
+    placement: &BasePlacement,
     desired: &[Desired],
 ) -> Result<Live, PlanError> {
     let mut objects = Vec::new();
@@ -71,6 +80,7 @@ fn require_one_definition(cluster: &dyn Cluster, base: &[Arc<Value>], desired: &
 /// Identities of the base's objects among the manifests.
 struct Places<'a> {
     placement: &'a Placement,
+    is_placed: bool,
     wanted: BTreeSet<ObjectKey>,
     /// Whether the objects of a kind are namespaced, as far as the manifests show.
     scopes: BTreeMap<(&'a str, &'a str), bool>,
@@ -78,11 +88,12 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn new(placement: &'a Placement, desired: &'a [Desired], base: &[Arc<Value>]) -> Self {
+    fn new(placement: &'a BasePlacement, desired: &'a [Desired], base: &[Arc<Value>]) -> Self {
         let scope =
             |wanted: &'a Desired| ((wanted.object.group.as_str(), wanted.object.kind.as_str()), wanted.kind.namespaced);
         Self {
-            placement,
+            placement: &placement.placement,
+            is_placed: placement.is_placed,
             wanted: desired.iter().map(|wanted| wanted.object.key()).collect(),
             scopes: desired.iter().map(scope).collect(),
             base: base.iter().map(|object| ObjectRef::of(object).key()).collect(),
@@ -126,6 +137,9 @@ impl<'a> Places<'a> {
 
     /// The identity in the namespace that the options give to manifests.
     fn placed(&self, own: &ObjectKey) -> ObjectKey {
+        if self.is_placed && !own.namespace.is_empty() {
+            return own.clone();
+        }
         let is_namespaced = self.scopes.get(&(own.group.as_str(), own.kind.as_str())).copied();
         if !is_namespaced.unwrap_or(!own.namespace.is_empty()) {
             return own.clone();

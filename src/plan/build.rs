@@ -10,10 +10,11 @@ use serde_json::Value;
 use super::absent::Absent;
 use super::aggregated::Aggregated;
 use super::annotations;
+use super::base::{self, BasePlacement};
 use super::body::Stamp;
 use super::compare::{Context, OwnershipOverride, compare_missing};
 use super::compared::Compared;
-use super::desired::{Desired, Placement};
+use super::desired::Desired;
 use super::live::{self, Live};
 use super::part::{Part, Selection};
 use super::providers::Providers;
@@ -21,7 +22,7 @@ use super::recreated::{self, Parents};
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, base, drift, misspelt, operators, ordering, original,
+    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, drift, misspelt, operators, ordering, original,
     ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::has_copy;
@@ -57,7 +58,7 @@ pub struct Options {
     /// Delete what controllers have made, too, when the app is deleted.
     pub deletes_derived: bool,
     /// Where no app is named: how the objects of the base, all of which count as the app's, are placed in namespaces.
-    pub base: Option<Placement>,
+    pub base: Option<BasePlacement>,
     /// What may be done about stored objects.
     pub storage: StorageOptions,
     /// Put kapp's copies of the manifest on objects, even where kapp has left none.

@@ -65,6 +65,15 @@ pub struct Placement {
     pub map_namespaces: Vec<(String, String)>,
 }
 
+impl Placement {
+    /// The namespace of a namespaced object of the base: mapped as that of a manifest, and kept if no mapping covers it.
+    #[must_use]
+    pub fn of_base(&self, namespace: &str) -> String {
+        let namespace = if namespace.is_empty() { &self.default_namespace } else { namespace };
+        place(namespace, self).unwrap_or_else(|| namespace.to_owned())
+    }
+}
+
 /// The desired objects, in input order.
 ///
 /// # Errors

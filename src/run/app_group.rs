@@ -7,6 +7,7 @@ mod needs;
 use std::path::PathBuf;
 
 use super::apply::{Apply, StopAfter};
+use super::base::Base;
 use super::compare::Compare;
 use super::connect::{Connection, Namespaces, connect};
 use super::delete::Delete;
@@ -256,7 +257,7 @@ impl AppGroup {
         match self.dry {
             Some(Dry { is_judged, exit_status }) => {
                 let Apply { options, input, plan, as_text, .. } = apply;
-                Compare { options, input, plan, as_text }.diff(run, is_judged, exit_status).await
+                Compare { options, input, plan, base: Base::Created, as_text }.diff(run, is_judged, exit_status).await
             }
             None => apply.run_agreed(run, upto, agreed).await,
         }

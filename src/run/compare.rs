@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::waiver::Accepted;
 
+use super::base::{Base, OpenedBase};
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions};
 use super::outcome::End;
@@ -13,7 +14,7 @@ use super::running::Run;
 use super::saved::WhatWasRead;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{allowed, details, input, judging, look, record};
+use super::{allowed, base, details, input, judging, look, record};
 use crate::check::second_look::SecondLook;
 use crate::event::Event;
 use crate::plan::{Plan, Planned};
@@ -27,6 +28,8 @@ pub struct Compare {
     pub input: InputOptions,
     /// Planning options.
     pub plan: PlanOptions,
+    /// Whether what is compared with must exist.
+    pub base: Base,
     /// Whether changes are shown as text.
     pub as_text: bool,
 }
@@ -63,20 +66,32 @@ impl Compare {
     }
 
     /// Plans, and runs the rules if that is asked for.
-    pub(super) async fn compare(self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
+    pub(super) async fn compare(mut self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
+        self.input.load.compared = base::side_of_manifests(&self.options);
         let mut given = details::told(run, &self.options, input::read(&self.input)).await?;
         let mut read = given.take_what_was_read();
-        let manifests = match self.input.load.digests {
+        // Errors in the command line come before those of the base.
+        given.config.resolve(&self.options.preflight)?;
+        self.options.preflight.reports.iter().try_for_each(|reports| reports.prepare())?;
+        let mut manifests = match self.input.load.digests {
             true => read.manifests.clone(),
             // Nothing is saved.
             false => std::mem::take(&mut read.manifests),
         };
+        let variants = std::mem::take(&mut given.input.variants);
+        let OpenedBase { warnings: base_warnings, layers } =
+            base::open(&mut self.options, &self.plan, &mut manifests, variants, self.base)?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         run.warn_input(&given.input.warnings);
+        run.warn_input(&base_warnings);
         let work = async {
             let observed = look::look(run, &setup, None).await?;
-            let (plan, warnings) = planning::plan_apply(run, &setup, observed, manifests, &self.plan, true).await?;
+            let (mut plan, warnings) = planning::plan_apply(run, &setup, observed, manifests, &self.plan, true).await?;
             run.warn_input(&warnings);
+            for (base, manifests) in layers {
+                let further = planning::plan_variants(run, &setup, base, manifests, &self.plan).await?;
+                plan.add_variants(further, &setup.config)?;
+            }
             planning::show(run, &setup, &plan, self.as_text, false);
             allowed::check(&setup, &plan, &self.plan)?;
             let (report, facts) = match is_judged {

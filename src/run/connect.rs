@@ -10,6 +10,9 @@ use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::{Announce, ConnectOptions, KubeCluster};
 use crate::cluster::{Cluster, Kinds, Notices};
 
+/// Namespace of objects that name none, where no context suggests one.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+
 /// Where the cluster is.
 #[derive(Clone, Debug)]
 pub enum ClusterOptions {
@@ -26,6 +29,8 @@ pub enum ClusterOptions {
         /// The path; empty: the whole tree.
         path: String,
     },
+    /// The base of a comparison, read already.
+    Base(Arc<DirectoryCluster>),
 }
 
 impl ClusterOptions {
@@ -65,8 +70,6 @@ impl ClusterOptions {
 pub struct Connection {
     /// The cluster.
     pub cluster: Arc<dyn Cluster>,
-    /// Warning about how far its answers can be trusted.
-    pub remark: Option<String>,
     default_namespace: String,
 }
 
@@ -81,8 +84,12 @@ pub struct Namespaces {
 
 impl Connection {
     /// A directory, which suggests no namespace.
-    fn to_directory(cluster: DirectoryCluster, remark: Option<String>) -> Self {
-        Self { cluster: Arc::new(cluster), remark, default_namespace: "default".to_owned() }
+    fn to_directory(cluster: DirectoryCluster) -> Self {
+        Self::to_shared(Arc::new(cluster))
+    }
+
+    fn to_shared(cluster: Arc<dyn Cluster>) -> Self {
+        Self { cluster, default_namespace: DEFAULT_NAMESPACE.to_owned() }
     }
 
     /// The namespaces by flag, environment, context, `default`, in this order.
@@ -110,19 +117,16 @@ pub async fn connect(
     announce: &Announce<'_>,
 ) -> Result<Connection, CommandError> {
     match options {
-        ClusterOptions::Directory(path) => Ok(Connection::to_directory(DirectoryCluster::open(path)?, None)),
-        ClusterOptions::File(path) => Ok(Connection::to_directory(DirectoryCluster::open_file(path)?, None)),
+        ClusterOptions::Directory(path) => Ok(Connection::to_directory(DirectoryCluster::open(path)?)),
+        ClusterOptions::File(path) => Ok(Connection::to_directory(DirectoryCluster::open_file(path)?)),
         ClusterOptions::Git { reference, path } => {
-            let cluster = DirectoryCluster::open_git(Path::new("."), reference, path)?;
-            let remark = cluster
-                .is_absent()
-                .then(|| format!("{} has no such path, so everything in the input is new", cluster.description()));
-            Ok(Connection::to_directory(cluster, remark))
+            Ok(Connection::to_directory(DirectoryCluster::open_git(Path::new("."), reference, path)?))
         }
+        ClusterOptions::Base(cluster) => Ok(Connection::to_shared(Arc::clone(cluster) as Arc<dyn Cluster>)),
         ClusterOptions::Server(options) => {
             let cluster = KubeCluster::connect(options, notices, announce).await?;
             let default_namespace = cluster.default_namespace().to_owned();
-            Ok(Connection { cluster: Arc::new(cluster), default_namespace, remark: None })
+            Ok(Connection { cluster: Arc::new(cluster), default_namespace })
         }
     }
 }
@@ -137,7 +141,6 @@ pub async fn reach(
     announce: &Announce<'_>,
 ) -> Result<(Arc<dyn Cluster>, Arc<Kinds>, Namespaces), CommandError> {
     let connected = connect(options, None, announce).await?;
-    connected.remark.iter().for_each(|remark| announce(remark));
     let kinds = connected.cluster.kinds().await?;
     let namespaces = connected.namespaces(namespace);
     Ok((connected.cluster, kinds, namespaces))

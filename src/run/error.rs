@@ -122,7 +122,7 @@ impl From<Vec<InputError>> for CommandError {
 
 impl From<LoadError> for CommandError {
     fn from(error: LoadError) -> Self {
-        let LoadError { errors, is_empty, no_inputs, problems } = error;
+        let LoadError { errors, is_empty, no_inputs, problems, .. } = error;
         let error = Self::from(errors);
         match (is_empty, problems.is_empty()) {
             (true, _) if no_inputs => error.because(EndCause::NoInputs),

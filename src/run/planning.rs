@@ -13,10 +13,12 @@ use super::setup::Setup;
 use super::{conversion_plans, details};
 use crate::app::record::Observed;
 use crate::check;
-use crate::cluster::Kinds;
+use crate::cluster::directory::DirectoryCluster;
+use crate::cluster::{Cluster, Kinds};
 use crate::event::{EndCause, Event};
 use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
+use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan};
 use crate::storage::carry_over::StorageOptions;
@@ -34,16 +36,53 @@ pub async fn plan_apply(
     options: &PlanOptions,
     tolerate_forbidden: bool,
 ) -> Result<(Plan, Vec<InputWarning>), CommandError> {
+    let target = PlanTarget { cluster: &*setup.cluster, kinds: &setup.kinds };
+    plan_against(run, setup, target, observed, manifests, options, tolerate_forbidden).await
+}
+
+/// Plans further variants of CRDs against the base of these variants, which has only these.
+///
+/// # Errors
+/// As [`plan_apply`].
+pub async fn plan_variants(
+    run: &Run,
+    setup: &Setup,
+    base: Arc<DirectoryCluster>,
+    manifests: Vec<Manifest>,
+    options: &PlanOptions,
+) -> Result<Plan, CommandError> {
+    let kinds = base.kinds().await?;
+    let target = PlanTarget { cluster: &*base, kinds: &kinds };
+    let observed = Observed::unrecorded(setup.app.clone());
+    Ok(plan_against(run, setup, target, observed, manifests, options, true).await?.0)
+}
+
+/// The cluster that is planned against.
+struct PlanTarget<'a> {
+    cluster: &'a dyn Cluster,
+    kinds: &'a Kinds,
+}
+
+async fn plan_against(
+    run: &Run,
+    setup: &Setup,
+    target: PlanTarget<'_>,
+    observed: Observed,
+    manifests: Vec<Manifest>,
+    options: &PlanOptions,
+    tolerate_forbidden: bool,
+) -> Result<(Plan, Vec<InputWarning>), CommandError> {
+    let PlanTarget { cluster, kinds } = target;
     let placement = Placement {
         default_namespace: setup.namespaces.objects.clone(),
         into_namespace: options.into_namespace.clone(),
         map_namespaces: options.map_namespaces.clone(),
     };
     let mut warnings = Vec::new();
-    let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, &setup.kinds)).count();
+    let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, kinds)).count();
     let unknown: Vec<(Position, EndCause)> =
-        manifests.iter().filter_map(|manifest| unknown_kind(manifest, &setup.kinds)).collect();
-    let mut wanted = desired::prepare(manifests, &setup.kinds, &placement, &mut warnings).map_err(|errors| {
+        manifests.iter().filter_map(|manifest| unknown_kind(manifest, kinds)).collect();
+    let mut wanted = desired::prepare(manifests, kinds, &placement, &mut warnings).map_err(|errors| {
         // An unavailable API group is not an input error.
         let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
         let is_told = |(place, _): &(Position, EndCause)| errors.iter().any(|error| error.position == *place);
@@ -64,7 +103,7 @@ pub async fn plan_apply(
         allow_empty: options.allow_empty,
         deletes_derived: false,
         recheck: options.recheck,
-        base: (!setup.is_named).then(|| placement.clone()),
+        base: (!setup.is_named).then(|| BasePlacement { placement, is_placed: setup.base_is_placed }),
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         kapp_annotations: options.kapp_annotations,
@@ -84,8 +123,8 @@ pub async fn plan_apply(
     run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));
     let label_value = label_value(run, setup, &observed);
     let request = plan::Request {
-        cluster: &*setup.cluster,
-        kinds: &setup.kinds,
+        cluster,
+        kinds,
         config: &setup.config,
         observed,
         label_value,

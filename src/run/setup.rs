@@ -10,7 +10,7 @@ use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};
 use pushback_preflight::{Answer, Need};
 
-use super::connect::{Connection, Namespaces, connect};
+use super::connect::{ClusterOptions, Connection, Namespaces, connect};
 use super::details;
 use super::error::CommandError;
 use super::input;
@@ -37,6 +37,8 @@ pub struct Setup {
     pub config: Config,
     /// The app.
     pub app: AppName,
+    /// Whether the cluster is a base whose objects are in the namespaces that the options give to the manifests.
+    pub base_is_placed: bool,
     /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
     /// to.
     pub is_named: bool,
@@ -123,6 +125,7 @@ pub async fn set_up(
         config: config.config,
         app: name,
         is_named: app.is_named,
+        base_is_placed: matches!(options.cluster, ClusterOptions::Base(_)),
         record: app.record.clone(),
         namespaces,
         ahead,
@@ -208,8 +211,5 @@ async fn reach(run: &mut Run, options: &RunOptions) -> Result<Discovery, Command
     };
     let reached = until_stopped(run.stop.clone(), work).await?;
     run.uses(&reached.connected.cluster);
-    if let Some(remark) = &reached.connected.remark {
-        run.warn("absent-path", remark);
-    }
     Ok(reached)
 }

@@ -1,6 +1,7 @@
 //! One side of a comparison: operator models, definitions and manifests from files, folders, standard input, URLs and
 //! git refs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,11 +9,12 @@ use pushback_preflight::Position;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
 use pushback_preflight::operator::model_file;
 use pushback_preflight::operator::versioned::Folder;
-use pushback_preflight::operator::{Definition, Release, mixed, overlay};
+use pushback_preflight::operator::{Definition, DefinitionChange, Release, definitions, mixed, overlay};
 use pushback_preflight::source::Document;
 
+use crate::manifest::git::GitError;
+use crate::manifest::{ComparedSide, LoadOptions, collect, moved, variants};
 use crate::manifest::{Input, InputError, InputWarning, Manifest};
-use crate::manifest::{LoadOptions, collect};
 
 /// Contents of the sources of one side.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +23,10 @@ pub struct Side {
     pub models: Vec<Document>,
     /// Kubernetes objects, definitions among them.
     pub manifests: Vec<Manifest>,
+    /// Further CRDs of the same names, from other files; once paired, as many as the other side has.
+    pub variants: Vec<Manifest>,
+    /// Sources that do not exist, and need not.
+    pub missing: Vec<String>,
     /// Warnings.
     pub warnings: Vec<InputWarning>,
     /// The sources as the user named them, joined.
@@ -39,23 +45,85 @@ pub fn read(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<S
     read_with(inputs, &LoadOptions { models: true, allow_http, follow_links, ..LoadOptions::default() })
 }
 
-/// Reads the sources of the old side. A git ref that does not contain the path yet is empty, with a warning.
+/// Reads the sources of one side of a comparison.
 ///
 /// # Errors
-/// As [`read`].
-pub fn read_old(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<Side, Vec<InputError>> {
-    let may_be_absent = true;
-    let options = LoadOptions { models: true, allow_http, follow_links, may_be_absent, ..LoadOptions::default() };
-    read_with(inputs, &options)
+/// As [`read`]; a source does not exist, or has to be rendered first.
+pub fn read_compared(
+    inputs: &[String],
+    allow_http: bool,
+    follow_links: bool,
+    side: ComparedSide,
+) -> Result<Side, Vec<InputError>> {
+    let compared = Some(side);
+    read_with(inputs, &LoadOptions { models: true, allow_http, follow_links, compared, ..LoadOptions::default() })
 }
 
 fn read_with(inputs: &[String], options: &LoadOptions) -> Result<Side, Vec<InputError>> {
-    let Input { manifests, models, warnings, .. } = collect::load(inputs, options)?;
+    let Input { manifests, models, warnings, variants, missing, .. } = collect::load(inputs, options)?;
     let naming = Naming::default();
-    Ok(Side { models, manifests, warnings, named: inputs.join(", "), inputs: inputs.to_vec(), naming })
+    Ok(Side {
+        models,
+        manifests,
+        variants,
+        missing,
+        warnings,
+        named: inputs.join(", "),
+        inputs: inputs.to_vec(),
+        naming,
+    })
+}
+
+/// Pairs the CRDs that are in several files: afterwards the variants of both sides belong together one by one.
+pub fn pair_variants(old: &mut Side, new: &mut Side) {
+    let variants = (std::mem::take(&mut old.variants), std::mem::take(&mut new.variants));
+    let further = variants::pair_variants((&mut old.manifests, variants.0), (&mut new.manifests, variants.1));
+    (old.variants, new.variants) = further.into_iter().unzip();
+}
+
+/// Changes of further variants of CRDs, besides those that are `known`.
+#[must_use]
+pub fn changes_of_variants(
+    old: &Side,
+    new: &Side,
+    options: definitions::Options,
+    known: &[DefinitionChange],
+) -> Vec<DefinitionChange> {
+    let mut ids: BTreeSet<String> = known.iter().map(|change| change.id.clone()).collect();
+    let pairs = old.variants.iter().zip(&new.variants);
+    let changes =
+        pairs.flat_map(|(one, other)| definitions::compare(&[definition_of(one)], &[definition_of(other)], options));
+    changes.filter(|change| ids.insert(change.id.clone())).collect()
+}
+
+fn definition_of(manifest: &Manifest) -> Definition {
+    Definition {
+        name: manifest.object.name.clone(),
+        value: Arc::new(manifest.value.clone()),
+        positions: Some(Arc::clone(&manifest.positions)),
+    }
 }
 
 impl Side {
+    /// Adds objects of the other side that a missing git path does not have, but another path of its ref.
+    ///
+    /// # Errors
+    /// Git cannot be read.
+    pub fn add_moved(&mut self, other: &Self, side: ComparedSide) -> Result<(), GitError> {
+        for input in &self.missing {
+            let Some(of_ref) = input.strip_prefix("git:").and_then(|of_ref| of_ref.split_once(':')) else { continue };
+            let wanted: Vec<&Manifest> = other.manifests.iter().chain(&other.variants).collect();
+            let found = moved::find(of_ref, &wanted, side)?;
+            if !found.manifests.is_empty() {
+                self.warnings.retain(|warning| warning.position.file != *input);
+                self.warnings.extend(found.warnings);
+                self.manifests.extend(found.manifests);
+                self.variants.extend(found.variants);
+            }
+        }
+        Ok(())
+    }
+
     /// Sets the live app that its manifests belong to.
     pub fn name_as(&mut self, input: &str, naming: Naming) {
         if !self.named.is_empty() {
@@ -68,15 +136,7 @@ impl Side {
     /// Its CustomResourceDefinitions.
     #[must_use]
     pub fn definitions(&self) -> Vec<Definition> {
-        self.manifests
-            .iter()
-            .filter(|manifest| manifest.object.is_definition())
-            .map(|manifest| Definition {
-                name: manifest.object.name.clone(),
-                value: Arc::new(manifest.value.clone()),
-                positions: Some(Arc::clone(&manifest.positions)),
-            })
-            .collect()
+        self.manifests.iter().filter(|manifest| manifest.object.is_definition()).map(definition_of).collect()
     }
 
     /// The release from which to derive a model, definitions included. What is known about the app takes precedence

@@ -235,6 +235,7 @@ fn a_reader_that_goes_away_does_not_end_a_run() {
 
 fn the_json_of_a_check_is_its_report() {
     let pushback = Pushback::new();
+    pushback.write("live/.keep", "");
     let input = example("web-app");
     let check = ["check", "-a", "shop", "-f", &input, "--cluster", "dir:live", "--output", "json"];
     let ran = pushback.run(&[&check[..], &["--report", "json=report.json"]].concat()).expect(0);
@@ -363,7 +364,7 @@ fn a_definition_without_its_group_is_told_as_such() {
     let definition =
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: foos.ex.com}\n";
     pushback.write("crd.yaml", definition);
-    let ran = pushback.run(&["check", "-f", "crd.yaml", "--cluster", "dir:live"]).expect(10);
+    let ran = pushback.run(&["check", "-f", "crd.yaml", "--cluster", "dir:live", "--new-base"]).expect(10);
     assert!(ran.stdout.contains("error[CRDUpgradeSafety/invalid]"), "{}", ran.stdout);
     assert!(ran.stdout.contains("spec.group"), "{}", ran.stdout);
     pushback.run(&["diff", "-f", "crd.yaml", "--cluster", "file:crd.yaml"]).expect(0);
@@ -372,6 +373,7 @@ fn a_definition_without_its_group_is_told_as_such() {
 /// A device that is always full stands for the disk.
 fn data_that_cannot_be_written_fails_the_run() {
     let pushback = Pushback::new();
+    pushback.write("live/.keep", "");
     for arguments in [
         &["rules"][..],
         &["list", "--cluster", "dir:live"],
@@ -389,6 +391,7 @@ fn data_that_cannot_be_written_fails_the_run() {
 
 fn events_begin_with_the_start_and_end_with_the_end() {
     let pushback = Pushback::new();
+    pushback.write("live/.keep", "");
     let input = example("web-app");
     let common = ["-a", "shop", "--cluster", "dir:live", "--output", "json"];
     let with_input = [&common[..], &["-f", &input]].concat();

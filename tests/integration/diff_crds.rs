@@ -364,6 +364,7 @@ fn wrong_input_is_told() {
     insta::assert_snapshot!(run("absent.yaml", "one.yaml"), @"
     error: absent.yaml: no such file or directory
     hint: Check the path; it is relative to the working directory.
+    hint: For a first release, which has no base, add --new-base.
     ");
     let ran = pushback.run(&["diff-crds", "--old", "one.yaml", "--new", "one.yaml", "--output", "json"]).expect(1);
     insta::assert_snapshot!(ran.complaints(), @r#"

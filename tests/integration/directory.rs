@@ -335,11 +335,15 @@ fn a_check_against_a_git_ref_refuses_a_changed_scope_at_its_line() {
     let check = ["check", "-a", "operator", "-f", "deploy", "--cluster", "git:HEAD:live"];
     let refused = pushback.run(&check).expect(10);
     insta::assert_snapshot!(refused.data(), @r#"
+      + create
+          Backup.backup.example.com  nightly                     deploy/backup.yaml:1
       ~ update
-          CustomResourceDefinition  backups.backup.example.com  deploy/crd.yaml:1
+          CustomResourceDefinition   backups.backup.example.com  deploy/crd.yaml:1
             spec.scope  Namespaced -> Cluster
+      - delete
+          Backup.backup.example.com  backup-system/nightly
 
-    Plan: 1 to update, 8 unchanged.
+    Plan: 1 to create, 1 to update, 1 to delete, 7 unchanged.
 
     error[CRDUpgradeSafety/scope]: scope changed from "Namespaced" to "Cluster"
      --> deploy/crd.yaml:7:3

@@ -126,7 +126,7 @@ fn own_rules(manifest: impl Fn(&str) -> String) -> Pushback {
 }
 
 fn check_by(pushback: &Pushback, policy: &str, code: i32) -> String {
-    let arguments = ["check", "-f", "web.yaml", "--cluster", "dir:live", "--config", policy];
+    let arguments = ["check", "-f", "web.yaml", "--cluster", "dir:live", "--new-base", "--config", policy];
     let ran = pushback.run(&arguments).expect(code);
     ran.stdout + &ran.stderr
 }

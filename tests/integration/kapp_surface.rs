@@ -115,7 +115,7 @@ fn tried(what: &str, data: &str, input: impl Fn(&str, &str) -> String) -> String
     let mut fates: BTreeMap<Fate, Vec<String>> = BTreeMap::new();
     for (name, value) in lines(data) {
         let pushback = Pushback::new();
-        pushback.write("app.yaml", input(name, value));
+        pushback.write("app.yaml", input(name, value)).write("live/.keep", "");
         let ran = pushback.run(&["check", "-a", "shop", "-n", "shop", "-f", "app.yaml", "--cluster", "dir:live"]);
         let fate = match ran.code {
             0 if SILENT.contains(&name) || ran.stderr.contains("has no effect") => Fate::Ignored,

@@ -318,7 +318,7 @@ fn a_wrong_annotation_about_logs_is_an_error_with_its_place() {
     let pushback = Pushback::new();
     let template = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  template:\n    \
                     metadata:\n      annotations:\n        kapp.k14s.io/deploy-logs: always\n";
-    pushback.write("app.yaml", template);
+    pushback.write("app.yaml", template).write("live/.keep", "");
     let told = pushback.run(&["diff", "-a", "shop", "-f", "app.yaml", "--cluster", "dir:live"]).expect(1).complaints();
     insta::assert_snapshot!(told, @r#"error: app.yaml:8:9: annotation kapp.k14s.io/deploy-logs is "always", expected "", "for-new", "for-existing", "for-new-or-existing""#);
 }

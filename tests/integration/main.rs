@@ -8,6 +8,7 @@ mod app_groups;
 mod app_history;
 mod architecture;
 mod bad_input;
+mod bases;
 mod budgets;
 mod bystanders;
 mod cascades;
@@ -117,6 +118,7 @@ fn all_tests() -> Vec<TestCase> {
         app_history::tests(),
         architecture::tests(),
         bad_input::tests(),
+        bases::tests(),
         budgets::tests(),
         bystanders::tests(),
         cascades::tests(),

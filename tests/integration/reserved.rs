@@ -41,6 +41,7 @@ fn app(prefix: &str) -> TestApp {
 
 fn reserved_labels_in_the_input_are_refused_with_their_place() {
     let place = Pushback::new();
+    std::fs::create_dir(place.directory().join("live")).expect("a folder");
     let refused = |input: &str| {
         place.write("app.yaml", input);
         let ran = place.run(&["apply", "-a", "shop", "--cluster", "dir:live", "-f", "app.yaml", "--yes"]).expect(1);

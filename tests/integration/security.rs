@@ -41,7 +41,7 @@ fn mode(path: &Path) -> u32 {
 #[cfg(unix)]
 fn what_may_hold_state_is_its_owners_alone() {
     let pushback = Pushback::new();
-    pushback.write("app.yaml", format!("{MANIFEST}{SECRET}"));
+    pushback.write("app.yaml", format!("{MANIFEST}{SECRET}")).write("live/.keep", "");
     let ran = pushback.run_in_shell(
         "umask 022; $0 check -a x -f app.yaml --cluster dir:live --report json=report.json --facts-out facts.json &&
          $0 apply -a x -f app.yaml --cluster dir:live --yes --report json=applied.json",
@@ -165,6 +165,7 @@ fn a_url_leads_to_manifests_over_https_alone() {
     });
     let at = |path: &str| format!("https://127.0.0.1:{}/{path}", server.port());
     let diff = |pushback: &Pushback, input: &str, more: &[&str]| {
+        pushback.write("live/.keep", "");
         pushback.run(&[&["diff", "-a", "x", "--cluster", "dir:live", "-f", input][..], more].concat())
     };
     for path in ["a.yaml", "moved"] {
@@ -195,6 +196,7 @@ fn a_url_with_a_digest_leads_to_that_content_alone() {
         _ => (200, policy()),
     });
     let at = |path: &str| format!("https://127.0.0.1:{}/{path}", server.port());
+    pushback.write("live/.keep", "");
     let diff = |input: &str, more: &[&str]| {
         pushback.run(&[&["diff", "-a", "x", "--cluster", "dir:live", "-f", input][..], more].concat())
     };
@@ -249,6 +251,7 @@ fn no_credentials_follow_a_redirect_to_another_server() {
         })
     };
     let pushback = Pushback::new();
+    pushback.write("live/.keep", "");
     let input = first.replace("http://", "http://me:hunter2@") + "/a.yaml";
     pushback.run(&["diff", "-a", "x", "--cluster", "dir:live", "--allow-http", "-f", &input]).expect(0);
     let asked = asked.lock().expect("a list").clone();
@@ -455,7 +458,7 @@ enum: [{values}]}}}}}}}}}}}}
 fn no_report_goes_where_a_link_leads() {
     use std::os::unix::fs::symlink;
     let pushback = Pushback::new();
-    pushback.write("app.yaml", MANIFEST);
+    pushback.write("app.yaml", MANIFEST).write("live/.keep", "");
     let outside = pushback.place().join("outside");
     let victim = outside.join("victim");
     std::fs::create_dir(&outside).expect("a folder");

@@ -13,7 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: base_without_a_named_app_is_the_app,
         Nothing: a_file_with_several_definitions_is_a_side_and_is_not_written,
         Nothing: a_side_that_is_not_there_is_an_error,
-        Nothing: a_base_without_the_path_makes_all_new_and_says_so,
+        Nothing: content_that_a_clone_lacks_is_not_a_missing_base,
         Nothing: a_shallow_clone_is_told_how_to_fetch,
         Nothing: two_files_of_two_definitions_are_no_comparison,
         Nothing: a_witness_folder_is_made_or_refused_before_anything_is_done,
@@ -118,12 +118,12 @@ fn a_file_with_several_definitions_is_a_side_and_is_not_written() {
 fn a_side_that_is_not_there_is_an_error() {
     let pushback = changed_scope();
     for (new, old, message) in [
-        ("crd", "file:absent.yaml", "absent.yaml: cannot be read: no such file"),
+        ("crd", "file:absent.yaml", "absent.yaml: no such file or directory"),
         ("crd", "file:crd", "crd is not a file"),
         ("crd", "file:", "cannot be read"),
         ("crd", "git:main:crd/foos.yaml/x/../y", "leads out of the repository"),
         ("crd", "git:absent:crd", "the repository has no such ref"),
-        ("git:main:absent", "git:main:crd", "git:main:absent: git main:absent: the ref has no such path"),
+        ("git:main:absent", "git:main:crd", "git:main:absent: main does not contain the path absent"),
         ("git:main", "git:main:crd", "git:main: expected git:REF:PATH"),
         ("git:--help:crd", "git:main:crd", "is not a git ref"),
         ("git:main:../x", "git:main:crd", "leads out of the repository"),
@@ -133,30 +133,16 @@ fn a_side_that_is_not_there_is_an_error() {
     }
 }
 
-fn a_base_without_the_path_makes_all_new_and_says_so() {
+fn content_that_a_clone_lacks_is_not_a_missing_base() {
     let pushback = changed_scope();
-    for command in ["check", "diff"] {
-        let ran = pushback.run(&[command, "-f", "crd", "--cluster", "git:main:absent"]).expect(0);
-        assert!(ran.stdout.contains("Plan: 1 to create."), "{}", ran.stdout);
-        let said = "git:main:absent has no such path, so everything in the input is new";
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
-    }
-    for command in ["diff", "diff-crds"] {
-        let sides = ["--from", "git:main:absent", "--to", "crd"];
-        let ran = pushback.run(&[&["upgrade", command][..], &sides].concat()).expect(0);
-        let said = "git:main:absent: the ref has no such path, so everything compared with it is new";
-        assert!(ran.stderr.contains(said), "{command}: {}", ran.stderr);
-        // A new side that is not there is a slip of the pen.
-        let sides = ["--from", "crd", "--to", "git:main:absent"];
-        let ran = pushback.run(&[&["upgrade", command][..], &sides].concat()).expect(1);
-        assert!(ran.stderr.contains("the ref has no such path"), "{command}: {}", ran.stderr);
-    }
-    // What a clone does not hold is not absent.
     let object = pushback.shell("git", &["rev-parse", "main:crd"]);
     let (folder, file) = object.trim().split_at(2);
     std::fs::remove_file(pushback.directory().join(".git/objects").join(folder).join(file)).expect("an object");
-    let ran = pushback.run(&["check", "-f", "new.yaml", "--cluster", "git:main:crd/foos.yaml"]);
-    assert_ne!(ran.code, 0, "{}", ran.stdout);
+    for more in [&[][..], &["--new-base"]] {
+        let check = ["check", "-f", "new.yaml", "--cluster", "git:main:crd/foos.yaml"];
+        let ran = pushback.run(&[&check, more].concat());
+        assert_ne!(ran.code, 0, "{}", ran.stdout);
+    }
 }
 
 fn a_shallow_clone_is_told_how_to_fetch() {
@@ -182,9 +168,9 @@ fn two_files_of_two_definitions_are_no_comparison() {
 fn a_witness_folder_is_made_or_refused_before_anything_is_done() {
     let pushback = changed_scope();
     let common = ["-f", "crd", "--cluster", "dir:live", "--witness-dir"];
-    pushback.run(&[&["check"][..], &common, &["deep/witnesses"]].concat()).expect(0);
+    pushback.run(&[&["check", "--new-base"][..], &common, &["deep/witnesses"]].concat()).expect(0);
     assert!(pushback.directory().join("deep/witnesses").is_dir());
-    for command in [&["check"][..], &["diff"], &["apply", "-a", "x", "--yes"]] {
+    for command in [&["check", "--new-base"][..], &["diff", "--new-base"], &["apply", "-a", "x", "--yes"]] {
         let ran = pushback.run(&[command, &common, &["new.yaml"]].concat()).expect(1);
         assert!(ran.stderr.contains("error: cannot write witness new.yaml: "), "{}", ran.stderr);
     }

@@ -303,11 +303,14 @@ fn what_is_no_model_is_refused() {
     error: deep.yaml:2:1014: the document is nested deeper than 1000 levels
     hint: No Kubernetes object needs this; check how the file was generated.
 
-    error: empty: the directory holds no .yaml, .yml or .json file
-    hint: Only files with these endings are read from a directory; name others one by one.
+    error: empty: expected Kubernetes objects, found 1 file without any
+    hint: If they are rendered, as by kustomize or Helm, name the result: `--from rendered.yaml`.
+    hint: Otherwise name the folder that holds the objects.
+    hint: For a first release, which has no base, add --new-base.
 
     error: nowhere: no such file or directory
     hint: Check the path; it is relative to the working directory.
+    hint: For a first release, which has no base, add --new-base.
 
     error: both releases are read from standard input, which can be read only once
     hint: give one of them as a file, a folder or git:REF:PATH

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use pushback_preflight::operator::{Severity, compare, definitions, matching};
 
 use crate::cli::app_name::app_name;
-use crate::cli::arguments::{GlobalArgs, Output};
+use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::screen::data_columns;
 use crate::report::check::file::is_standard_output;
 use crate::report::release::formats::{self, Format};
@@ -32,6 +32,8 @@ pub struct SidesArgs {
     /// Follow symbolic links that lead out of a directory that is read
     #[arg(long, hide_short_help = true)]
     pub follow_links: bool,
+    #[command(flatten)]
+    pub base: NewBaseArgs,
 }
 
 impl SidesArgs {
@@ -40,8 +42,8 @@ impl SidesArgs {
     /// # Errors
     /// A live app or the cluster is named incorrectly.
     pub fn resolve(self, global: &GlobalArgs) -> Result<Sides, CommandError> {
-        let Self { from, to, allow_http, follow_links } = self;
-        Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links })
+        let Self { from, to, allow_http, follow_links, base: NewBaseArgs { new_base } } = self;
+        Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links, new_base })
     }
 }
 

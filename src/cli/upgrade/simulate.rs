@@ -8,7 +8,7 @@ use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_p
 use super::ended::{RenderedReport, ended};
 use super::execute::ExecuteArgs;
 use super::recover::RecoverArgs;
-use crate::cli::arguments::{GlobalArgs, Output};
+use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
 use crate::exit::ExitCode;
@@ -92,6 +92,8 @@ struct SimulatedSidesArgs {
     /// Follow symbolic links that lead out of a directory that is read
     #[arg(long, hide_short_help = true)]
     follow_links: bool,
+    #[command(flatten)]
+    base: NewBaseArgs,
 }
 
 /// Tools that experiments can be written for.
@@ -150,8 +152,8 @@ impl SimulateArgs {
         let Self { sides, matching, definitions, output, dry_run, component, export, live, execute, executing, .. } =
             self;
         let folder = output_path(output.as_ref())?;
-        let SimulatedSidesArgs { from, to, allow_http, follow_links } = sides;
-        let sides = SidesArgs { from, to, allow_http, follow_links }.resolve(global)?;
+        let SimulatedSidesArgs { from, to, allow_http, follow_links, base } = sides;
+        let sides = SidesArgs { from, to, allow_http, follow_links, base }.resolve(global)?;
         let has_app = !sides.old.apps.is_empty() || !sides.new.apps.is_empty();
         let at_hand = match live || execute || has_app {
             true => Some(AtHandOptions { cluster: global.cluster()?, namespaces: executing.allow_namespace }),

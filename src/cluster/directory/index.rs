@@ -95,6 +95,33 @@ impl Index {
         Ok(index)
     }
 
+    /// Indexes objects that were read already; `place` returns the namespace of an object whose manifest has this one.
+    pub(super) fn with_objects(
+        objects: Vec<Value>,
+        place: &dyn Fn(&str) -> String,
+        source: &Source,
+    ) -> Result<Self, ClusterError> {
+        let kinds = Arc::new(kinds_of(objects.iter()));
+        let mut index = Self { kinds, ..Self::default() };
+        for value in objects {
+            let mut key = key_of(&value, &index.kinds);
+            if !key.namespace.is_empty() {
+                let placed = ObjectKey { namespace: place(value.namespace()), ..key.clone() };
+                // An option can put objects of several namespaces into one.
+                if !index.objects.contains_key(&placed) {
+                    key = placed;
+                }
+            }
+            if index.objects.contains_key(&key) {
+                let message = format!("{key} is given twice in {}; keep one of them", source.shown(Path::new("")));
+                return Err(ClusterError::new(ErrorKind::Configuration, message));
+            }
+            let object = Arc::new(present::live(value, &key));
+            index.objects.insert(key, Entry { object, file: PathBuf::new(), document: 0, item: None });
+        }
+        Ok(index)
+    }
+
     fn new_id(&mut self) -> u64 {
         self.next_document += 1;
         self.next_document

@@ -13,6 +13,8 @@ pub(super) enum Source {
     Folder(Folder),
     File(SingleFile),
     Git(GitTree),
+    /// Objects that were read already, with the name of their place.
+    Objects(String),
 }
 
 impl Source {
@@ -21,12 +23,8 @@ impl Source {
             Self::Folder(folder) => folder.read_all(),
             Self::File(file) => file.read_all(),
             Self::Git(tree) => tree.read_all().map_err(of_git),
+            Self::Objects(_) => Ok(Vec::new()),
         }
-    }
-
-    /// Whether this is a git ref that lacks the path.
-    pub(super) fn is_absent(&self) -> bool {
-        matches!(self, Self::Git(tree) if tree.is_absent())
     }
 
     /// Path of a file, for display.
@@ -35,6 +33,7 @@ impl Source {
             Self::Folder(folder) => folder.shown(path),
             Self::File(file) => file.shown(),
             Self::Git(tree) => tree.shown(path),
+            Self::Objects(place) => place.clone(),
         }
     }
 
@@ -47,6 +46,7 @@ impl Source {
             Self::Folder(folder) => return Ok(folder),
             Self::File(file) => format!("file {} is not written: it is read only", file.shown()),
             Self::Git(tree) => format!("git {} cannot be written: a git ref is read only", tree.label()),
+            Self::Objects(place) => format!("{place} is not written: it is the base of a comparison"),
         };
         Err(ClusterError::new(ErrorKind::Unsupported, message))
     }

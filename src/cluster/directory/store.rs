@@ -34,8 +34,15 @@ impl Store {
         Self { source, index: Mutex::new(None) }
     }
 
-    pub(super) fn is_absent(&self) -> bool {
-        self.source.is_absent()
+    /// Holds these objects; nothing is read.
+    pub(super) fn with_objects(
+        description: String,
+        objects: Vec<Value>,
+        place: &dyn Fn(&str) -> String,
+    ) -> Result<Self, ClusterError> {
+        let source = Source::Objects(description);
+        let index = Index::with_objects(objects, place, &source)?;
+        Ok(Self { source, index: Mutex::new(Some(index)) })
     }
 
     pub(super) fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
@@ -193,7 +200,8 @@ impl Store {
         };
         // These errors leave everything unchanged; after any other the files may differ from the index.
         let harmless = [ErrorKind::NotFound, ErrorKind::AlreadyExists, ErrorKind::Invalid, ErrorKind::Unsupported];
-        if result.as_ref().is_err_and(|error| !harmless.contains(&error.kind)) {
+        let is_read = !matches!(self.source, Source::Objects(_));
+        if is_read && result.as_ref().is_err_and(|error| !harmless.contains(&error.kind)) {
             *guard = None;
         }
         result

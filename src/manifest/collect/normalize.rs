@@ -49,6 +49,23 @@ pub(super) fn normalize_stored(object: &mut Value) {
     }
 }
 
+/// Changes an object of a base in place. Values that a server has set stay: versions in `status` count as stored.
+pub(super) fn normalize_base(object: &mut Value, positions: &Positions) -> Result<Vec<InputWarning>, Vec<InputError>> {
+    let status = object.get("status").filter(|status| !is_blank(status)).cloned();
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    // A malformed Secret is an error among the manifests only.
+    let _ = normalize(object, positions);
+    if let (Some(fields), Some(status)) = (object.as_object_mut(), status) {
+        fields.insert("status".to_owned(), status);
+    }
+    if let Some(fields) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let set = SERVER_FIELDS.iter().filter_map(|field| Some((*field, metadata.get(*field)?)));
+        fields
+            .extend(set.filter(|(_, value)| !is_blank(value)).map(|(field, value)| (field.to_owned(), value.clone())));
+    }
+    Ok(Vec::new())
+}
+
 /// Removes fields that the server sets, with a warning if a value was there that the author may rely on.
 fn strip_server_fields(object: &mut Value, positions: &Positions) -> Option<InputWarning> {
     let mut stripped: Vec<(String, Position)> = Vec::new();

@@ -30,8 +30,12 @@ impl CompareReleases {
     /// # Errors
     /// The releases cannot be read.
     pub async fn run(&self, notes: &dyn Notes) -> Result<Answer<ReleaseDiff>, CommandError> {
-        let (old, new) = releases(&self.sides, notes).await?;
+        let (old_side, new_side) = read(&self.sides, notes).await?;
+        let (old, new) = sources::releases(&old_side, &new_side)?;
         let mut diff = compare::compare(&old, &new, self.options);
+        let options = self.options.definitions;
+        diff.crd_changes.extend(sources::changes_of_variants(&old_side, &new_side, options, &diff.crd_changes));
+        diff.summarise();
         let refusal = refusal(self.fail_on, diff.severities());
         diff.keep_from(self.least);
         Ok(Answer::unless(diff, ExitCode::Refused, refusal))

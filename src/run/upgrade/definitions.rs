@@ -10,7 +10,7 @@ use super::sides::Sides;
 use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::upgrade::sources::Side;
+use crate::upgrade::sources::{self, Side};
 
 /// Options of a comparison of definitions.
 #[derive(Clone, Debug)]
@@ -54,7 +54,9 @@ impl CompareDefinitions {
     pub async fn run(&self, notes: &dyn Notes) -> Result<Answer<DefinitionsDiff>, CommandError> {
         let (old, new) = read(&self.sides, notes).await?;
         self.require_comparable(&old, &new)?;
-        let diff = DefinitionsDiff::of(definitions::compare(&old.definitions(), &new.definitions(), self.options));
+        let mut changes = definitions::compare(&old.definitions(), &new.definitions(), self.options);
+        changes.extend(sources::changes_of_variants(&old, &new, self.options, &changes));
+        let diff = DefinitionsDiff::of(changes);
         let for_objects = || {
             let fails = self.fail_on_verdict.fails(&diff.summary.verdicts);
             fails.then(|| "an object would suffer, as --fail-on-verdict asks".to_owned())

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::app::identity;
 use crate::app::record::observe;
 use crate::cluster::Announce;
-use crate::manifest::{InputError, Manifest};
+use crate::manifest::{ComparedSide, InputError, Manifest, SideRole};
 use crate::plan::live;
 use crate::run::connect::{ClusterOptions, reach};
 use crate::run::error::CommandError;
@@ -26,10 +26,9 @@ pub struct Sides {
     pub allow_http: bool,
     /// Whether symbolic links may lead out of a directory.
     pub follow_links: bool,
+    /// Whether the old release may be missing.
+    pub new_base: bool,
 }
-
-/// Reads files; the flags are `allow_http` and `follow_links`.
-type ReadFiles = fn(&[String], bool, bool) -> Result<Side, Vec<InputError>>;
 
 /// Sources of one side.
 #[derive(Clone, Debug)]
@@ -66,8 +65,12 @@ impl Sides {
                 "give one of them as a file, a folder or git:REF:PATH",
             ));
         }
-        let old = self.read_files(&self.old, sources::read_old);
-        let (mut old, mut new) = both(old, self.read_files(&self.new, sources::read))?;
+        let base = ComparedSide { role: SideRole::Base { may_be_missing: self.new_base }, option: "--from " };
+        let old = self.read_files(&self.old, base);
+        let new = self.read_files(&self.new, ComparedSide { role: SideRole::New, option: "--to " });
+        let (mut old, mut new) = both(old, new)?;
+        old.add_moved(&new, base).map_err(|error| CommandError::usage(error.0))?;
+        sources::pair_variants(&mut old, &mut new);
         for (options, side) in [(&self.old, &mut old), (&self.new, &mut new)] {
             for app in &options.apps {
                 app.add_to(side, announce).await?;
@@ -76,10 +79,10 @@ impl Sides {
         Ok((old, new))
     }
 
-    fn read_files(&self, side: &SideOptions, read: ReadFiles) -> Result<Side, Vec<InputError>> {
+    fn read_files(&self, side: &SideOptions, compared: ComparedSide) -> Result<Side, Vec<InputError>> {
         match (&side.files[..], &side.apps[..]) {
             ([], [_, ..]) => Ok(Side::default()),
-            (files, _) => read(files, self.allow_http, self.follow_links),
+            (files, _) => sources::read_compared(files, self.allow_http, self.follow_links, compared),
         }
     }
 }

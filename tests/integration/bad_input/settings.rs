@@ -308,10 +308,7 @@ fn clusters_that_are_none() {
     error: "--output=x" with path "" is not a git ref and folder
 
     # a folder that the ref does not have
-    error: git:HEAD:absent is read only
-    Stopped: nothing was written.
-      warnings  1
-    hint: `pushback check` and `pushback diff` answer from it; to write, name a folder: --cluster dir:PATH
+    error: git HEAD:absent: the ref has no such path
 
     # a ref that cannot be written
     error: git:HEAD is read only
