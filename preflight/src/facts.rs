@@ -190,6 +190,10 @@ pub struct ChangeSet {
     /// Live objects of the app that are neither in the changes nor deleted: kept by `--patch` or an annotation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<Arc<Value>>,
+    /// CRDs whose present conversion backend this run deletes before they name its successor, because change rules order
+    /// it so.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub early_backends: BTreeSet<ObjectKey>,
 }
 
 impl ChangeSet {

@@ -32,6 +32,7 @@ pub mod rule;
 mod rules;
 pub mod selection;
 pub mod selector;
+pub mod service_backend;
 pub mod session;
 pub mod settings;
 pub mod source;

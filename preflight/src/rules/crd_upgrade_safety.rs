@@ -1,6 +1,7 @@
 //! Rule CRDUpgradeSafety: whether a CustomResourceDefinition can change without breaking stored objects and clients.
 //! It judges the definition as a whole, the lifecycle of its versions, and each schema, by proof or with a witness.
 
+pub(super) mod backend;
 mod checks;
 mod clients;
 pub(super) mod deletion;
@@ -104,7 +105,8 @@ static META: RuleMeta = RuleMeta {
         },
     ],
     needs: "the live definition with its status; the objects of its kind where a finding is about them or about a \
-            version that goes, or where it is deleted or replaced",
+            version that goes, or where it is deleted or replaced; the Service of a conversion webhook that the manifests \
+            do not have, and whether a Pod is behind it",
     default: true,
     on_directory: true,
 };
@@ -143,6 +145,7 @@ impl Rule for CrdUpgradeSafety {
             .iter()
             .filter(|change| deletion::concerns(change))
             .flat_map(|change| deletion::needs(change, changes))
+            .chain(backend::needs(changes))
             .collect()
     }
 
@@ -204,8 +207,13 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
     // Objects are listed only if a finding depends on them.
     let needs: BTreeSet<&Need> =
         analyses.iter().flat_map(|analysis| &analysis.findings).filter_map(|found| found.objects.as_ref()).collect();
-    if needs.iter().any(|need| !facts.answers.contains_key(need)) {
-        return Checked::More(needs.into_iter().cloned().collect());
+    let mut open: Needs = needs.into_iter().filter(|need| !facts.answers.contains_key(need)).cloned().collect();
+    let backends = backend::check(facts).unwrap_or_else(|needs| {
+        open.extend(needs);
+        Vec::new()
+    });
+    if !open.is_empty() {
+        return Checked::More(open);
     }
     // A definition may have tens of thousands of findings, each with a witness: move them, do not copy.
     let Analyses(analyses) = memory.take().unwrap_or_default();
@@ -222,6 +230,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
             judgement.findings.extend(Some(finding).filter(|finding| !only_if_held || finding.affected() > 0));
         }
     }
+    judgement.findings.extend(backends);
     let has_app = !facts.changes.app.is_empty();
     judgement.findings =
         judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings, has_app)).collect();

@@ -26,6 +26,7 @@ use crate::glob;
 use crate::object::{ObjectKey, ObjectRef};
 use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Mode, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
+use crate::rules::crd_upgrade_safety::backend;
 use crate::source::display_path;
 
 const NAME: &str = "References";
@@ -283,6 +284,8 @@ impl Referrer<'_> {
             .remedy(remedy(check))
             .shares(&json!([target.group, target.kind, target.namespace, target.name]));
         finding.severity = Severity::Warning;
+        // The Service of a conversion webhook.
+        finding.repeats.extend(self.object.is_definition().then(backend::told));
         finding
     }
 }

@@ -161,7 +161,7 @@ const KEEP_UNKNOWN: Remedy = Remedy::Text(
 );
 
 /// All checks, those of the definition as a whole first.
-const ROWS: [Check; 60] = [
+const ROWS: [Check; 61] = [
     Check {
         validator: "NoScopeChange",
         refused: Refused::At(&["spec.scope"]),
@@ -244,6 +244,10 @@ const ROWS: [Check; 60] = [
         ..row("preserveUnknownFields", "fields that no schema names are no longer kept")
     },
     Check { tells_the_old_value: true, ..row("additionalPrinterColumns", "a column disappears from tables") },
+    row(
+        super::backend::CHECK,
+        "the Service of a conversion webhook is missing, lacks the port or Pods, or is deleted: objects cannot be read",
+    ),
     row("invalid", "the API server would refuse the definition"),
     row(DELETION, "the definition is deleted, with all objects of its kind"),
     row(

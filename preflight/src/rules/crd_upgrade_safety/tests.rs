@@ -1,6 +1,7 @@
 //! Findings of CRDUpgradeSafety for real definitions of projects, and for single edits of a small one.
 
 mod advice;
+mod backend;
 mod clients;
 mod decided;
 mod fingerprints;
@@ -120,6 +121,13 @@ fn run_for(
             break;
         }
         for need in needs {
+            if let Need::Object { object } = &need {
+                // A Service that may lead anywhere.
+                let service =
+                    json!({"kind": "Service", "metadata": {"name": object.name}, "spec": {"type": "ExternalName"}});
+                session.answer([(need, Answer::Object { object: Some(Arc::new(service)) })]);
+                continue;
+            }
             let Need::Objects { limit, .. } = &need else { panic!("{need:?}") };
             let answer = match &objects {
                 Ok(objects) => {
@@ -341,54 +349,6 @@ fn the_storage_version_moves_freely_only_between_equal_schemas() {
     old["spec"]["conversion"] = webhook.clone();
     new["spec"]["conversion"] = webhook;
     insta::assert_snapshot!(lines(&run(update(old, new))), @r#"storageVersionChange Change Info: storage version moved from "v1" to "v1beta1"; status.storedVersions lists both until all objects are rewritten"#);
-}
-
-#[test]
-fn another_conversion_is_judged_by_the_schemas_that_meet_in_it() {
-    let webhook = || json!({"strategy": "Webhook"});
-    insta::assert_snapshot!(after(|crd| crd["spec"]["conversion"] = webhook()), @"
-    invalid Breaking Error: the API server would refuse the definition: is required where strategy is Webhook
-    invalid Breaking Error: the API server would refuse the definition: must hold v1 or v1beta1
-    conversion Change Warning: conversion strategy changed from None to Webhook: reading an object that is stored in another version now takes the webhook
-    ");
-    let dropped = |edit: &dyn Fn(&mut Value)| {
-        let (mut old, mut new) = (live(&["v1"]), foos());
-        old["spec"]["conversion"] = webhook();
-        edit(&mut old);
-        edit(&mut new);
-        lines(&run(update(old, new)))
-    };
-    insta::assert_snapshot!(dropped(&|_| {}), @"conversion Change Info: conversion strategy changed from Webhook to None");
-    let differ = |crd: &mut Value| {
-        crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = json!({});
-    };
-    insta::assert_snapshot!(dropped(&differ), @r#"
-        crossVersionLoss Breaking Error: field "^.spec.size" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
-        conversion Change Info: conversion strategy changed from Webhook to None
-        "#);
-    // A default that only one version sets causes the loss; it is reported once, where the loss occurs.
-    insta::assert_snapshot!(dropped(&|crd| {
-        let window = |fields: Value, default: Value| {
-            json!({"type": "object", "default": default, "properties": fields})
-        };
-        let text = json!({"type": "string"});
-        let windows = [
-            window(json!({"kept": text, "lost": text}), json!({"kept": "a", "lost": "b"})),
-            window(json!({"kept": text}), json!({"kept": "a"})),
-        ];
-        for (index, window) in windows.into_iter().enumerate() {
-            let schema = format!("/spec/versions/{index}/schema/openAPIV3Schema/properties/spec/properties");
-            crd.pointer_mut(&schema).expect("a schema")["window"] = window;
-        }
-    }), @r#"
-    crossVersionLoss Breaking Error: field "^.spec.window.lost" of version "v1" is lost in version "v1beta1": conversion strategy None only rewrites apiVersion
-    conversion Change Info: conversion strategy changed from Webhook to None
-    "#);
-    // The other version is neither served nor stored, so nothing is ever converted to it.
-    insta::assert_snapshot!(dropped(&|crd| {
-        differ(crd);
-        crd["spec"]["versions"][1]["served"] = json!(false);
-    }), @"conversion Change Info: conversion strategy changed from Webhook to None");
 }
 
 #[test]

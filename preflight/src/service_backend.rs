@@ -1,0 +1,67 @@
+//! The workloads behind a Service: those whose Pods its selector selects.
+
+use serde_json::Value;
+
+use crate::object::ObjectExt;
+
+/// Returns the Pod template of a workload, or a Pod itself; `None` for an object that makes no Pods.
+#[must_use]
+pub fn pod_template(object: &Value) -> Option<&Value> {
+    let group = object.text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    match (group, object.text("/kind")) {
+        ("", "Pod") => Some(object),
+        ("", "ReplicationController")
+        | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+        | ("batch", "Job") => object.pointer("/spec/template"),
+        ("batch", "CronJob") => object.pointer("/spec/jobTemplate/spec/template"),
+        _ => None,
+    }
+}
+
+/// Returns the selector of a Service; `None` if it selects no Pods: without a selector somebody else fills in its
+/// endpoints, and an ExternalName leads elsewhere.
+#[must_use]
+pub fn selector(service: &Value) -> Option<&serde_json::Map<String, Value>> {
+    let selector = service.pointer("/spec/selector").and_then(Value::as_object);
+    selector.filter(|selector| !selector.is_empty() && service.text("/spec/type") != "ExternalName")
+}
+
+/// Whether the selector of a Service selects the Pods of a workload. The type of the Service does not matter.
+#[must_use]
+pub fn selects(service: &Value, workload: &Value) -> bool {
+    let Some(labels) = pod_template(workload).map(|template| template.pointer("/metadata/labels")) else {
+        return false;
+    };
+    let Some(selector) = service.pointer("/spec/selector").and_then(Value::as_object) else { return false };
+    service.namespace() == workload.namespace()
+        && !selector.is_empty()
+        && selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_selects_workloads_of_its_namespace_by_all_labels() {
+        let service = |selector: Value| json!({"kind": "Service", "metadata": {"namespace": "ops"}, "spec": {"selector": selector}});
+        let deployment = |namespace: &str| {
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace},
+                "spec": {"template": {"metadata": {"labels": {"app": "hook", "tier": "back"}}}},
+            })
+        };
+        assert!(selects(&service(json!({"app": "hook"})), &deployment("ops")));
+        assert!(!selects(&service(json!({"app": "hook"})), &deployment("other")));
+        assert!(!selects(&service(json!({"app": "hook", "tier": "front"})), &deployment("ops")));
+        assert!(!selects(&service(json!({})), &deployment("ops")));
+        assert!(!selects(
+            &service(json!({"app": "hook"})),
+            &json!({"kind": "ConfigMap", "metadata": {"namespace": "ops"}})
+        ));
+        let outside = json!({"spec": {"type": "ExternalName", "selector": {"app": "hook"}}});
+        assert!(selector(&outside).is_none() && selector(&service(json!({}))).is_none());
+    }
+}
