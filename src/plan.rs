@@ -12,6 +12,8 @@ mod carried;
 mod compare;
 mod compared;
 pub mod conflicts;
+pub mod conversion_backends;
+mod crds_first;
 pub mod deploy_logs;
 pub mod desired;
 pub mod diff;
@@ -64,6 +66,7 @@ use crate::manifest::InputError;
 use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};
+use conversion_backends::ConversionBackend;
 pub use diff::FieldChange;
 pub use foresee::Foresee;
 pub use graph::Graph;
@@ -166,6 +169,8 @@ pub struct Plan {
     pub objects: Vec<Planned>,
     /// The order of the changes; a node is an index in `objects`.
     pub graph: Graph,
+    /// The conversion backends of CRDs.
+    pub conversions: Vec<ConversionBackend>,
     /// Objects of the app that are neither desired nor deleted by this run, but must stay in the record.
     pub retained: Retained,
     /// What the server refused: findings of rule `server`.
@@ -215,7 +220,7 @@ impl Plan {
         self.refusals.extend(further.refusals);
         self.unable.extend(further.unable);
         self.warnings.extend(further.warnings.into_iter().map(|warning| PlanWarning { object: None, ..warning }));
-        self.graph = ordering::draw(&self.objects, config, &self.observed.app.namespace)?;
+        self.graph = ordering::draw(&self.objects, config, &self.observed.app.namespace, Some(&self.conversions))?;
         Ok(())
     }
 
@@ -231,6 +236,9 @@ impl Plan {
             deletes_app: self.deletes_app,
             changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
             kept: self.retained.objects.clone(),
+            early_backends: conversion_backends::early(&self.objects, &self.graph, &self.conversions)
+                .map(ObjectRef::key)
+                .collect(),
         }
     }
 

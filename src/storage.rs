@@ -15,6 +15,7 @@ pub mod record;
 pub mod replacement;
 pub mod rewrite;
 pub mod rights;
+pub mod served_versions;
 pub mod status;
 pub mod versions;
 

@@ -47,7 +47,7 @@ fn create(object: &Value) -> Planned {
 
 /// Binds the default groups and rules, and draws the graph.
 pub(crate) fn draw(objects: &[Planned], config: &Config) -> Graph {
-    ordering::draw(objects, config, "default").expect("the default rules hold no cycle")
+    ordering::draw(objects, config, "default", Some(&[])).expect("the default rules hold no cycle")
 }
 
 /// The built-in Config.

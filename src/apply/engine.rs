@@ -1,6 +1,7 @@
 //! The scheduler: writes each object once its dependencies are done, watches it until it is ready, and stops in order
 //! on a failure, a timeout or a signal.
 
+mod conversions;
 mod deploy_logs;
 mod failure_logs;
 mod observers;
@@ -9,6 +10,7 @@ mod progress;
 mod unfinished;
 mod view;
 mod waiting;
+mod webhook_backends;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

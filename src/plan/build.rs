@@ -22,8 +22,8 @@ use super::recreated::{self, Parents};
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, drift, misspelt, operators, ordering, original,
-    ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
+    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, conversion_backends, drift, misspelt, operators,
+    ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
@@ -69,6 +69,8 @@ pub struct Options {
     pub strict: bool,
     /// Plan objects that are deleted with a replaced parent as created again.
     pub recreates_contents: bool,
+    /// Write CRDs before workloads, and replace conversion backends without a gap.
+    pub crds_first: bool,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
 }
@@ -254,7 +256,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     }
     objects.extend(prunes);
     webhook_first::assign(&mut objects);
-    operators::assign(&mut objects);
+    operators::assign(&mut objects, options.crds_first);
     stale_pods::note(&mut objects, is_server);
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {
@@ -266,12 +268,15 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     if options.tells_drift {
         warnings.extend(drift::warnings(&objects));
     }
-    let graph = ordering::draw(&objects, config, &observed.app.namespace)?;
+    let conversions = if options.crds_first { conversion_backends::find(&objects) } else { Vec::new() };
+    let crd_order = options.crds_first.then_some(conversions.as_slice());
+    let graph = ordering::draw(&objects, config, &observed.app.namespace, crd_order)?;
     Ok(Plan {
         observed,
         label_value,
         objects,
         graph,
+        conversions,
         retained,
         refusals,
         unable,
@@ -323,13 +328,14 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         rivals::check(cluster, &observed, records, &objects, &[], &OwnershipOverride::None).await?;
     }
     let warnings = left_alone.iter().filter_map(|object| left_alone_warning(object, &BTreeSet::new())).collect();
-    let graph = ordering::draw(&objects, config, &observed.app.namespace)?;
+    let graph = ordering::draw(&objects, config, &observed.app.namespace, None)?;
     let retained = Retained { objects: kept, unreadable: live.unreadable.into_keys().collect() };
     Ok(Plan {
         observed,
         label_value,
         objects,
         graph,
+        conversions: Vec::new(),
         retained,
         refusals: Vec::new(),
         unable,

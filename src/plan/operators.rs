@@ -8,15 +8,16 @@ use pushback_crd::definition::{
     CarryOver, Crd, StoredState, Strategy, dropped_versions, pair_losses, path::field_path,
 };
 use pushback_crd::stack;
-use pushback_preflight::operator_workloads::{DefinedResource, operator_workloads};
+use pushback_preflight::operator_workloads::{DefinedResource, OPERATOR_OF, operator_workloads};
 use pushback_preflight::{ObjectKey, Operation};
 use serde_json::Value;
 
-use super::{Planned, PlannedOperator};
+use super::{Planned, PlannedOperator, crds_first};
 use crate::cluster::Address;
 
-/// Writes down which operators pause for which definition, and who goes on.
-pub(super) fn assign(objects: &mut [Planned]) {
+/// Writes down which operators pause for which CRD, and which are resumed. `tells_order`: whether workloads come after
+/// CRDs where no operator is recognised.
+pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
     let carried: Vec<usize> = (0..objects.len()).filter(|&index| is_carried_over(&objects[index])).collect();
     if carried.is_empty() {
         return;
@@ -27,6 +28,12 @@ pub(super) fn assign(objects: &mut [Planned]) {
     for index in carried {
         let operators = operators(objects, &indexes, index);
         if operators.is_empty() {
+            if tells_order && objects.iter().any(crds_first::is_changed_workload) {
+                objects[index].notes.push(format!(
+                    "no operator of it is recognised (annotation {OPERATOR_OF} on a workload names one): every workload of \
+                     the app is written after the CRD and its objects"
+                ));
+            }
             continue;
         }
         let names: Vec<String> =
@@ -53,7 +60,8 @@ pub(super) fn assign(objects: &mut [Planned]) {
     }
 }
 
-fn is_carried_over(planned: &Planned) -> bool {
+/// Whether stored objects of a CRD are moved in this run.
+pub(super) fn is_carried_over(planned: &Planned) -> bool {
     matches!(planned.carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::After))
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_preflight::service_backend::selects;
 use pushback_preflight::{ObjectExt as _, ObjectKey, Operation, PathSegment};
 use serde_json::Value;
 
 use super::bindings::{Bindings, rule};
+use super::conversion_backends::ConversionBackend;
 use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule};
-use super::{PlanError, Planned, takeover};
+use super::{PlanError, Planned, conversion_backends, crds_first, takeover};
 use crate::config::{Config, ordering};
 use crate::manifest::InputError;
 
@@ -15,11 +17,17 @@ use crate::manifest::InputError;
 const OTHER_DELETES: &str = "pushback.dev/other-deletes";
 
 /// Builds the change graph. The namespace of the app's record is deleted last: the record and the lock go with it, and
-/// nobody could find the rest of the app afterwards.
+/// nobody could find the rest of the app afterwards. With `crd_order`, CRDs come before workloads, except for those that
+/// convert their objects from now on.
 ///
 /// # Errors
 /// Invalid rules, placeholders without a value, a cycle of required rules.
-pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Result<Graph, PlanError> {
+pub fn draw(
+    objects: &[Planned],
+    config: &Config,
+    record_namespace: &str,
+    crd_order: Option<&[ConversionBackend]>,
+) -> Result<Graph, PlanError> {
     let mut errors = Vec::new();
     let mut bindings = Bindings::new(config);
     let mut nodes: Vec<ChangeNode> = objects.iter().map(|planned| node(planned, &mut bindings, &mut errors)).collect();
@@ -52,6 +60,10 @@ pub fn draw(objects: &[Planned], config: &Config, record_namespace: &str) -> Res
     wait_for(&mut nodes, &operators(objects), true);
     wait_for(&mut nodes, &recreated(objects, true), false);
     wait_for(&mut nodes, &recreated(objects, false), true);
+    if let Some(backends) = crd_order {
+        wait_for(&mut nodes, &conversion_backends::pairs(backends), true);
+        crds_first::order(objects, backends, &mut nodes);
+    }
     let missed = missed(objects);
     if !missed.is_empty() {
         let mut waiting = nodes.clone();
@@ -160,15 +172,6 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
             services.into_iter().chain(workloads).map(move |backend| (index, backend))
         })
         .collect()
-}
-
-/// Whether a Service leads to the Pods of a workload.
-fn selects(service: &Value, workload: &Value) -> bool {
-    let labels = workload.pointer("/spec/template/metadata/labels");
-    let Some(selector) = service.pointer("/spec/selector").and_then(Value::as_object) else { return false };
-    service.namespace() == workload.namespace()
-        && !selector.is_empty()
-        && selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
 /// Pairs of indexes: (operator, a definition of it whose objects are carried over). The new operator starts once that is

@@ -110,6 +110,8 @@ async fn plan_against(
         tells_drift: options.tells_drift,
         strict: options.strict,
         recreates_contents: options.recreates_contents,
+        // kapp has an order of its own.
+        crds_first: setup.details.is_none(),
         default_label_scoping: options.default_label_scoping,
         storage: StorageOptions {
             policy: options.storage,

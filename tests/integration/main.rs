@@ -18,6 +18,7 @@ mod completion;
 mod config;
 mod connections;
 mod conversion;
+mod conversion_backends;
 mod crd_pairs;
 mod create_strategy;
 mod custom_rules;
@@ -128,6 +129,7 @@ fn all_tests() -> Vec<TestCase> {
         config::tests(),
         connections::tests(),
         conversion::tests(),
+        conversion_backends::tests(),
         create_strategy::tests(),
         crd_pairs::tests(),
         decided::tests(),

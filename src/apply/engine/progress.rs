@@ -75,6 +75,28 @@ pub struct Waiting {
     pub(super) troubles: Troubles,
     /// Whether events about it are being watched.
     pub(super) explained: bool,
+    /// Reads of a CRD's objects through each served version.
+    pub(super) reads: VersionReads,
+}
+
+/// Reads of the objects of a CRD that a webhook converts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum VersionReads {
+    /// The CRD is not established yet.
+    NotStarted,
+    /// Its backend is not ready yet.
+    Following,
+    /// Under way; with the message of the last ones.
+    InFlight(String),
+    /// A version could not be read.
+    Failed {
+        /// The version, and the reason that the server gave.
+        message: String,
+        /// When the answer came.
+        at: Instant,
+    },
+    /// All versions can be read.
+    Done,
 }
 
 /// Latest assessment of an awaited object.
@@ -133,6 +155,7 @@ impl Waiting {
             ages: ConditionAges::default(),
             troubles: Troubles::default(),
             explained: false,
+            reads: VersionReads::NotStarted,
         }
     }
 

@@ -11,6 +11,7 @@ use super::deploy_logs::DeployLogs;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
 use crate::cluster::{Cluster, ClusterError, Kind};
+use crate::storage::served_versions::UnreadVersion;
 
 /// View of the cluster during a run.
 pub(super) struct View {
@@ -41,6 +42,8 @@ pub(super) enum ReadResponse {
     StorageClasses(Vec<Arc<Value>>),
     /// Whether any object of a kind has a status.
     Reporting(Arc<Kind>, bool),
+    /// A CRD's objects, read through each served version.
+    Versions(usize, Result<Vec<String>, UnreadVersion>),
 }
 
 impl View {

@@ -46,7 +46,13 @@ impl<'a> Engine<'a> {
         let state = if idle && self.somebody_may_come(node) { State::Unblocked } else { status.state };
         let explanation = Explanation { message: status.message, reasons: status.reasons, matched: status.matched };
         match state {
-            State::Ready => self.complete_by(node, explanation.matched),
+            State::Ready => match self.unread(node) {
+                Some(unread) => {
+                    self.watch(node, &object);
+                    self.tell(node, Stage::InProgress(unread));
+                }
+                None => self.complete_by(node, explanation.matched),
+            },
             State::Failed => self.never_ready(node, explanation),
             State::InProgress | State::Unblocked => {
                 let unblocked = state == State::Unblocked || !blocks_dependents(planned, wait_rule);
@@ -95,27 +101,6 @@ impl<'a> Engine<'a> {
         let context = readiness::Context { troubles: Some(&waiting.troubles), ..context };
         waiting.due = readiness::next_look(&context).map(|left| Instant::now() + left);
         Some(readiness::assess(object, &context))
-    }
-
-    /// The app's Services with Pods that a webhook configuration calls, each with whether an endpoint is ready.
-    fn backends(&mut self, configuration: &Value) -> Vec<(String, bool)> {
-        let mut backends = BTreeMap::new();
-        for service in called_services(configuration) {
-            let Some(&node) = self.by_key.get(&service.key()) else { continue };
-            let is_kept = self.plan.objects[node].change.operation != Operation::Delete;
-            let live = self.nodes[node].object.as_deref();
-            let desired = self.plan.objects[node].change.desired.as_deref();
-            let has_pods = live.or(desired).and_then(|it| it.pointer("/spec/selector")?.as_object());
-            let slices = core_kinds::endpoint_slice();
-            let is_unknown = self.view.is_hidden(&slices, &service.namespace);
-            if !is_kept || is_unknown || has_pods.is_none_or(serde_json::Map::is_empty) {
-                continue;
-            }
-            self.view.watches.ensure(&slices, &service.namespace);
-            let is_ready = self.view.children.has_endpoint(&service.namespace, &service.name);
-            backends.insert(format!("{}/{}", service.namespace, service.name), is_ready);
-        }
-        backends.into_iter().collect()
     }
 
     /// Whether anything under way may still use a claim. Always true for the first assessment: the consumer may be
@@ -475,6 +460,7 @@ impl<'a> Engine<'a> {
             // Read again after a while.
             ReadResponse::Object(node, Err(_)) => self.answered(node),
             ReadResponse::Reporting(kind, reports) => self.on_reporting(&kind, reports),
+            ReadResponse::Versions(node, read) => self.on_versions_read(node, read),
             ReadResponse::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);
                 for node in 0..self.nodes.len() {
@@ -562,24 +548,6 @@ fn is_claim(object: &ObjectRef) -> bool {
 
 fn is_unbound_claim(object: &Value) -> bool {
     is_claim(&ObjectRef::of(object)) && object.text("/status/phase") != "Bound"
-}
-
-/// Services that a webhook configuration depends on: those of webhooks that fail closed.
-fn called_services(configuration: &Value) -> Vec<ObjectRef> {
-    if configuration.text("/apiVersion").split('/').next() != Some("admissionregistration.k8s.io") {
-        return Vec::new();
-    }
-    let webhooks = configuration.pointer("/webhooks").and_then(Value::as_array);
-    let closed = webhooks.into_iter().flatten().filter(|webhook| webhook.text("/failurePolicy") != "Ignore");
-    let services = closed.filter_map(|webhook| webhook.pointer("/clientConfig/service"));
-    let named = services.map(|service| ObjectRef {
-        version: "v1".to_owned(),
-        kind: "Service".to_owned(),
-        namespace: service.text("/namespace").to_owned(),
-        name: service.text("/name").to_owned(),
-        ..ObjectRef::default()
-    });
-    named.collect()
 }
 
 fn storage_class_kind() -> Arc<Kind> {

@@ -320,3 +320,32 @@ fn what_does_not_count_hands_on_what_it_waits_for() {
     assert_eq!(graph.arrows(&[Some(0), Some(1), Some(2)]).into_iter().collect::<Vec<_>>(), [(1, 0), (2, 1)]);
     assert_eq!(graph.arrows(&[Some(0), Some(1), Some(0)]).into_iter().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
 }
+
+#[test]
+fn early_release_frees_what_leads_to_a_target_and_nothing_else() {
+    let nodes = [
+        node("crd", &["crd"], &[]),
+        node("object", &["object"], &["upsert after upserting crd"]),
+        node("workload", &[], &["upsert after upserting crd"]),
+        node("behind", &["behind"], &["upsert after upserting object"]),
+        node("last", &[], &["upsert after upserting behind"]),
+    ];
+    let graph = Graph::build(&nodes).expect("no cycle");
+    // They share a join, which leads to the target.
+    let mut order = graph.order();
+    assert_eq!(order.initial(), [0]);
+    assert_eq!(order.release_towards(0, &[2]), [1, 2]);
+    assert_eq!(order.release_towards(0, &[2]), [0; 0]);
+    assert_eq!(order.complete(0), [0; 0]);
+    assert_eq!(order.complete(1), [3]);
+
+    let mut nodes = nodes;
+    nodes[0].groups.push("established".to_owned());
+    nodes[2].rules = vec![parse_rule("upsert after upserting established").expect("a rule")];
+    let graph = Graph::build(&nodes).expect("no cycle");
+    let mut order = graph.order();
+    assert_eq!(order.initial(), [0]);
+    assert_eq!(order.release_towards(0, &[2]), [2]);
+    assert_eq!(order.complete(2), [0; 0]);
+    assert_eq!(order.complete(0), [1]);
+}
