@@ -103,7 +103,7 @@ async fn plan_against(
         allow_empty: options.allow_empty,
         deletes_derived: false,
         recheck: options.recheck,
-        base: (!setup.is_named).then(|| BasePlacement { placement, is_placed: setup.base_is_placed }),
+        base: (!setup.is_named).then_some(BasePlacement { placement, is_placed: setup.base_is_placed }),
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         kapp_annotations: options.kapp_annotations,

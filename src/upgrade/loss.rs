@@ -48,13 +48,13 @@ mod tests {
 
     use super::*;
 
-    fn object(spec: Value) -> Value {
+    fn object(spec: &Value) -> Value {
         json!({"apiVersion": "example.com/v1", "kind": "Backup", "metadata": {"name": "a", "uid": "u"}, "spec": spec})
     }
 
-    fn lost_of(before: Value, value: Value, after: Value) -> Vec<String> {
+    fn lost_of(before: &Value, value: &Value, after: &Value) -> Vec<String> {
         let place = Place::keys(["spec", "storage"]);
-        let step = Step::fields(&object(before), vec![(place, Some(value))]).expect("a change");
+        let step = Step::fields(&object(before), vec![(place, Some(value.clone()))]).expect("a change");
         lost(&step, &object(after)).iter().map(ToString::to_string).collect()
     }
 
@@ -62,20 +62,23 @@ mod tests {
     fn value_of_a_field_that_is_absent_again_is_lost() {
         let storage = json!({"type": "s3", "bucket": "models"});
         let nothing: [&str; 0] = [];
-        assert_eq!(lost_of(json!({}), storage.clone(), json!({})), ["spec.storage.bucket", "spec.storage.type"]);
-        assert_eq!(lost_of(json!({}), storage.clone(), json!({"storage": {"type": "s3"}})), ["spec.storage.bucket"]);
-        assert_eq!(lost_of(json!({}), storage.clone(), json!({"storage": storage})), nothing);
-        assert_eq!(lost_of(json!({"storage": 7}), json!(3), json!({})), ["spec.storage"]);
-        assert_eq!(lost_of(json!({"storage": 7}), json!(3), json!({"storage": 7})), ["spec.storage"]);
-        assert_eq!(lost_of(json!({"storage": 7}), json!(3), json!({"storage": 4})), nothing, "somebody has set it");
+        assert_eq!(lost_of(&json!({}), &storage, &json!({})), ["spec.storage.bucket", "spec.storage.type"]);
+        assert_eq!(lost_of(&json!({}), &storage, &json!({"storage": {"type": "s3"}})), ["spec.storage.bucket"]);
+        assert_eq!(lost_of(&json!({}), &storage, &json!({"storage": &storage})), nothing);
+        assert_eq!(lost_of(&json!({"storage": 7}), &json!(3), &json!({})), ["spec.storage"]);
+        assert_eq!(lost_of(&json!({"storage": 7}), &json!(3), &json!({"storage": 7})), ["spec.storage"]);
+        assert_eq!(lost_of(&json!({"storage": 7}), &json!(3), &json!({"storage": 4})), nothing, "somebody has set it");
         let list = |item: Value| json!([item]);
-        assert_eq!(lost_of(json!({}), list(json!({"a": 1, "b": 2})), json!({"storage": [{"a": 1}]})), ["spec.storage"]);
+        assert_eq!(
+            lost_of(&json!({}), &list(json!({"a": 1, "b": 2})), &json!({"storage": [{"a": 1}]})),
+            ["spec.storage"]
+        );
     }
 
     #[test]
     fn value_that_the_app_sets_is_not_lost() {
         let place = Place::keys(["spec", "keep"]);
-        let before = object(json!({"keep": 7}));
+        let before = object(&json!({"keep": 7}));
         let step = Step::fields(&before, vec![(place, Some(json!(3)))]).expect("a change");
         let mut live = before;
         live["metadata"]["managedFields"] = json!([{"manager": "pushback", "operation": "Apply",

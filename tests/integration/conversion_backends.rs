@@ -101,14 +101,14 @@ fn started(ran: &Ran) -> Vec<String> {
 fn crd_that_names_a_missing_service_is_refused() {
     let crd = TestCrd::new("backend-missing");
     let missing = converted(&crd, "nowhere", 443, "");
-    let ran = apply(&crd, &[missing.clone()], &[]).expect(10);
+    let ran = apply(&crd, std::slice::from_ref(&missing), &[]).expect(10);
     assert_eq!(findings(&ran).len(), 1, "{}", ran.stdout);
     assert_eq!(crd.api().get(&crd.path()).status, 404);
     // Also where it has objects, and none is converted yet.
     apply(&crd, &[crd.manifest(&versions())], &[]).expect(0);
     crd.await_version("v1", true);
     crd.create("v1", 1);
-    let ran = apply(&crd, &[missing.clone()], &[]).expect(10);
+    let ran = apply(&crd, std::slice::from_ref(&missing), &[]).expect(10);
     assert_eq!(findings(&ran).len(), 1, "{}", ran.stdout);
     // With the Service among the manifests, nothing is wrong.
     let server = converter(&crd, "here");

@@ -247,13 +247,16 @@ fn with_left_out(flag: Option<&[&str]>, source: Option<Option<Value>>, manifests
     }
 }
 
+/// A name, the flag, the list of the policy if there is one, and that of the manifests.
+type Choice<'a> = (&'a str, Option<&'a [&'a str]>, Option<Option<Value>>, Option<Value>);
+
 #[test]
 fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs() {
     let default = || json!({"name": "default"});
     let rule = |name: &str| json!({"name": name});
     let warn = |name: &str| json!({"name": name, "config": {"mode": "warn"}});
     let all = with_left_out(None, None, None);
-    let cases: Vec<(&str, Option<&[&str]>, Option<Option<Value>>, Option<Value>)> = vec![
+    let cases: Vec<Choice<'_>> = vec![
         ("nothing", None, None, None),
         ("manifests: one", None, None, Some(json!([rule("ExistingObjects")]))),
         ("manifests: default", None, None, Some(json!([default()]))),

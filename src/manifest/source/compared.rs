@@ -203,15 +203,16 @@ pub(super) fn missing_in_git(
     compared: Option<ComparedSide>,
     found: &mut FoundSources,
 ) {
-    let similar = similar::in_git(reference, path).into_iter().map(|path| format!("git:{reference}:{path}")).collect();
-    missing(input, format!("{reference} does not contain the path {path}"), similar, compared, found);
+    let similar: Vec<String> =
+        similar::in_git(reference, path).into_iter().map(|path| format!("git:{reference}:{path}")).collect();
+    missing(input, format!("{reference} does not contain the path {path}"), &similar, compared, found);
 }
 
 /// A path that does not exist on this machine.
 pub(super) fn missing_path(input: &str, compared: Option<ComparedSide>, found: &mut FoundSources) {
     match compared {
         Some(_) => {
-            missing(input, NO_SUCH_FILE.to_owned(), similar::in_folder(Path::new(input)), compared, found);
+            missing(input, NO_SUCH_FILE.to_owned(), &similar::in_folder(Path::new(input)), compared, found);
         }
         None => found.errors.push(error_in(
             input,
@@ -221,19 +222,13 @@ pub(super) fn missing_path(input: &str, compared: Option<ComparedSide>, found: &
     }
 }
 
-fn missing(
-    input: &str,
-    message: String,
-    similar: Vec<String>,
-    compared: Option<ComparedSide>,
-    found: &mut FoundSources,
-) {
+fn missing(input: &str, message: String, similar: &[String], compared: Option<ComparedSide>, found: &mut FoundSources) {
     let role = compared.map(|side| side.role);
     if role == Some(SideRole::Base { may_be_missing: true }) {
         return found.missing.push(input.to_owned());
     }
     let mut hints = Vec::new();
-    hints.push(match &similar[..] {
+    hints.push(match similar {
         [] if input.starts_with("git:") => "Check the path; it is relative to the root of the repository.".to_owned(),
         [] => "Check the path; it is relative to the working directory.".to_owned(),
         similar => format!("Similar paths: {}.", similar.join(", ")),

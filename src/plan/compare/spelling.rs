@@ -43,9 +43,9 @@ mod tests {
     use super::*;
     use crate::plan::diff::{DiffOptions, diff};
 
-    fn differs(group: &str, kind: &str, old: Value, new: Value) -> bool {
+    fn differs(group: &str, kind: &str, old: &Value, new: &Value) -> bool {
         let object = ObjectRef { group: group.to_owned(), kind: kind.to_owned(), ..ObjectRef::default() };
-        diff(&old, &new, &DiffOptions::default()).iter().any(|field| !is_spelling(&object, field))
+        diff(old, new, &DiffOptions::default()).iter().any(|field| !is_spelling(&object, field))
     }
 
     #[test]
@@ -56,7 +56,7 @@ mod tests {
             (json!({"metadata": {"labels": {}}}), json!({"metadata": {"annotations": null}})),
             (json!({"spec": {"env": null}}), json!({"spec": {}})),
         ] {
-            assert!(!differs("apps", "Deployment", old.clone(), new.clone()), "{old} {new}");
+            assert!(!differs("apps", "Deployment", &old, &new), "{old} {new}");
         }
     }
 
@@ -69,10 +69,10 @@ mod tests {
             (json!({"spec": {"labels": {}}}), json!({"spec": {}})),
             (json!({"spec": {"n": 9007199254740993u64}}), json!({"spec": {"n": 9007199254740992u64}})),
         ] {
-            assert!(differs("apps", "Deployment", old.clone(), new.clone()), "{old} {new}");
+            assert!(differs("apps", "Deployment", &old, &new), "{old} {new}");
         }
         let (old, new) = (json!({"spec": {"default": null}}), json!({"spec": {}}));
-        assert!(differs("example.com", "Box", old.clone(), new.clone()));
-        assert!(differs("apiextensions.k8s.io", "CustomResourceDefinition", old, new));
+        assert!(differs("example.com", "Box", &old, &new));
+        assert!(differs("apiextensions.k8s.io", "CustomResourceDefinition", &old, &new));
     }
 }

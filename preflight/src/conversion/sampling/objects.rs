@@ -249,7 +249,7 @@ fn set(value: &mut Value, schema: &Schema, steps: &[FieldStep], new: Value) {
         }
         FieldStep::Each if schema.items.is_some() => {
             let Some(below) = schema.items.as_deref() else { return };
-            if !value.as_array().is_some_and(|items| !items.is_empty()) {
+            if value.as_array().is_none_or(Vec::is_empty) {
                 *value = json!([minimal(below, 0)]);
             }
             set(&mut value[0], below, rest, new);

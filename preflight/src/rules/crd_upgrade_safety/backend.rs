@@ -106,7 +106,7 @@ impl<'a> Subject<'a> {
     }
 
     /// What is wrong with the backend; `Err` if more facts decide.
-    fn flaw(&self, facts: &Facts) -> Result<Option<Flaw>, Need> {
+    fn flaw(&self, facts: &Facts) -> Result<Option<Flaw>, Box<Need>> {
         let set = Set { changes: &facts.changes };
         if facts.changes.early_backends.contains(&self.object.key()) {
             return Ok(Some(Flaw::TooEarly));
@@ -119,7 +119,7 @@ impl<'a> Subject<'a> {
             After::Unknown => {
                 let need = self.need();
                 if !facts.answers.contains_key(&need) {
-                    return Err(need);
+                    return Err(Box::new(need));
                 }
                 answer = facts.answer(&need);
                 match &answer {
@@ -149,7 +149,7 @@ impl<'a> Subject<'a> {
         let labels: Vec<String> = selector.iter().map(|(key, value)| format!("{key}={}", text(value))).collect();
         let need = Need::PodCount { namespace: self.namespace.to_owned(), selector: labels.join(",") };
         if !facts.answers.contains_key(&need) {
-            return Err(need);
+            return Err(Box::new(need));
         }
         let is_empty = facts.answer(&need) == Answer::Count { objects: 0, more: false };
         Ok(is_empty.then_some(Flaw::NoPods))
@@ -266,7 +266,7 @@ pub(super) fn check(facts: &Facts) -> Result<Vec<Finding>, Needs> {
         match subject.flaw(facts) {
             Ok(flaw) => findings.extend(flaw.and_then(|flaw| subject.finding(flaw, facts.cluster.side))),
             Err(need) => {
-                open.insert(need);
+                open.insert(*need);
             }
         }
     }

@@ -90,8 +90,8 @@ const BREAKING: &str = "Breaking Error: its objects are converted by Service ops
 #[test]
 fn backend_that_is_missing_is_breaking() {
     let missing = format!("{BREAKING}which is neither in the manifests nor on the cluster");
-    assert_eq!(on_server(vec![update(live(&["v1"]), by("hook"))], &[]), [missing.clone()]);
-    assert_eq!(on_server(vec![create(by("hook"))], &[]), [missing.clone()]);
+    assert_eq!(on_server(vec![update(live(&["v1"]), by("hook"))], &[]), std::slice::from_ref(&missing));
+    assert_eq!(on_server(vec![create(by("hook"))], &[]), std::slice::from_ref(&missing));
     assert_eq!(on_server(vec![update(live_by("old"), by("hook"))], &[service("old")]), [missing]);
     let report = judged(ClusterSide::Server, vec![create(by("hook"))], &[], 1);
     let finding = report.findings.iter().find(|finding| finding.check == "conversionBackend").expect("a finding");
@@ -134,7 +134,7 @@ fn backend_that_nothing_needs_passes() {
 fn backend_that_the_run_deletes_is_breaking() {
     let deleted = format!("{BREAKING}which this run deletes");
     for crd in [update(live_by("hook"), by("hook")), unchanged(live_by("hook"))] {
-        assert_eq!(on_server(vec![delete(service("hook")), crd], &[service("hook")]), [deleted.clone()]);
+        assert_eq!(on_server(vec![delete(service("hook")), crd], &[service("hook")]), std::slice::from_ref(&deleted));
     }
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ops"}});
     assert_eq!(

@@ -78,7 +78,7 @@ fn objects_below_an_object_outside_the_app_are_outside_too() {
 fn object_that_the_app_keeps_is_not_deleted_with_its_owner() {
     let kept = labelled(owned(object("v1", "ConfigMap", "shop/kept"), "owner"), "shop");
     let keep = change(Operation::Noop, Some(kept.clone()), Some(kept.clone()));
-    let found = by_default(vec![delete(owner()), keep], &Cluster::with(&[kept.clone()]));
+    let found = by_default(vec![delete(owner()), keep], &Cluster::with(std::slice::from_ref(&kept)));
     insta::assert_snapshot!(found, @"
     Refused
     ownObjectDeleted Error ConfigMap shop/kept: the app keeps it, but the garbage collector deletes it with its owner, Owner.ex.com owner
@@ -87,14 +87,14 @@ fn object_that_the_app_keeps_is_not_deleted_with_its_owner() {
     let manifest = labelled(object("v1", "ConfigMap", "shop/kept"), "shop");
     for operation in [Operation::Noop, Operation::Update] {
         let keep = Change { result: None, ..change(operation, Some(kept.clone()), Some(manifest.clone())) };
-        let found = by_default(vec![delete(owner()), keep], &Cluster::with(&[kept.clone()]));
+        let found = by_default(vec![delete(owner()), keep], &Cluster::with(std::slice::from_ref(&kept)));
         assert!(found.starts_with("Refused\nownObjectDeleted"), "{operation:?}: {found}");
     }
     // A change that removes the owner reference keeps it.
     let mut free = kept.clone();
     free["metadata"]["ownerReferences"] = json!([]);
     let release = change(Operation::Update, Some(kept.clone()), Some(free));
-    assert_eq!(by_default(vec![delete(owner()), release], &Cluster::with(&[kept.clone()])), "Passed\n");
+    assert_eq!(by_default(vec![delete(owner()), release], &Cluster::with(std::slice::from_ref(&kept))), "Passed\n");
     // The change set deletes both.
     assert_eq!(by_default(vec![delete(owner()), delete(kept.clone())], &Cluster::with(&[kept])), "Passed\n");
 }
