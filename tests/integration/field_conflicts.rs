@@ -229,7 +229,19 @@ fn a_predecessor_is_taken_over_once_and_refused_when_it_comes_back() {
 fn a_folder_has_no_managers_and_the_rule_is_skipped() {
     let pushback = crate::support::Pushback::new();
     pushback.write("in/a.yaml", config_map("a", "1"));
-    let check = ["check", "-a", "x", "-f", "in", "--cluster", "dir:live", "--preflight=FieldConflicts", "-o", "json"];
+    let check = [
+        "check",
+        "-a",
+        "x",
+        "-f",
+        "in",
+        "--cluster",
+        "dir:live",
+        "--new-base",
+        "--preflight=FieldConflicts",
+        "-o",
+        "json",
+    ];
     assert_eq!(pushback.run(&check).expect(0).json()["rules"][0]["outcome"], "skipped");
 }
 

@@ -36,6 +36,10 @@ fn a_certificate_authority_that_was_injected_stays() {
     let (placeholder, injected) = (bundle(), bundle());
     let service = json!({"namespace": app.namespace, "name": "hook", "path": "/"});
     let client = json!({"service": service, "caBundle": placeholder});
+    // Without its Service, the CRD is refused.
+    let backend = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": app.namespace, "name": "hook"},
+        "spec": {"ports": [{"port": 443}]}});
+    TestCluster::shared().api().apply(&backend).ok();
     let never = json!({"matchLabels": {"no": "namespace"}});
     let hooks = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
