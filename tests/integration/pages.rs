@@ -201,7 +201,8 @@ fn the_order_of_the_changes_is_drawn_and_told() {
     let mut objects = vec![object("ConfigMap", "zulu", &first), object("ConfigMap", "alpha", &second)];
     objects.extend((0..5).map(|number| object("Secret", &format!("many-{number}"), &second)));
     pushback.write("in/all.yaml", objects.join("\n---\n"));
-    pushback.run(&["check", "-f", "in", "--cluster", "dir:live", "--report", "html=page.html"]).expect(0);
+    let check = ["check", "-f", "in", "--cluster", "dir:live", "--new-base", "--report", "html=page.html"];
+    pushback.run(&check).expect(0);
     let mut page = Browser::open(&pushback.directory().join("page.html"), "");
     assert_eq!(page.complaints(), Vec::<String>::new());
     let boxes = "[...document.querySelectorAll('.order g')].map(it => [...it.querySelectorAll('text')].map(text => text.textContent))";

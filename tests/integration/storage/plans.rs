@@ -46,13 +46,13 @@ fn everything(ran: &Ran) -> String {
 const RENAMED: &str = "renames: {spec.old: spec.new}";
 
 fn check(pushback: &Pushback, more: &[&str]) -> Ran {
-    pushback.run(&[&["check", "--cluster", "dir:live", "-f", "app"], more].concat())
+    pushback.run(&[&["check", "--cluster", "dir:live", "--new-base", "-f", "app"], more].concat())
 }
 
 fn a_plan_is_read_and_never_applied() {
     let pushback = Pushback::new();
     let both = definition("cogs", &[("v1", "old", false), ("v2", "new", true)]);
-    pushback.write("live/empty.yaml", "").write("app/crd.yaml", &both).write("app/plan.yaml", plan("cogs", RENAMED));
+    pushback.write("app/crd.yaml", &both).write("app/plan.yaml", plan("cogs", RENAMED));
     let ran = check(&pushback, &[]).expect(0);
     assert!(!everything(&ran).contains("ConversionPlan"), "{}", everything(&ran));
 
@@ -76,7 +76,7 @@ fn a_config_may_hold_plans_and_the_policy_goes_first() {
              [{{from: v1, to: v2, {step}}}]\n"
         )
     };
-    pushback.write("live/empty.yaml", "").write("app/crd.yaml", &both).write("app/config.yaml", config(RENAMED));
+    pushback.write("app/crd.yaml", &both).write("app/config.yaml", config(RENAMED));
     check(&pushback, &[]).expect(0);
     pushback.write("app/config.yaml", config("renames: {spec.odl: spec.new}"));
     assert!(check(&pushback, &[]).expect(1).stderr.contains("app/config.yaml:5:"));
