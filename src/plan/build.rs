@@ -132,7 +132,10 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let mut versions = Versions::find(&sources, &part.rest, &live);
     let mut desired = versions.apply(&sources, config).map_err(PlanError::Input)?;
     let forgets = forget(&mut observed, &live, untouched.iter().chain(&part.rest).chain(&desired), is_server);
-    let ownership_override = ownership::allowed(cluster, &observed, options).await;
+    let ownership_override = match options.override_ownership {
+        true => ownership::allowed(cluster, &observed, &options.override_allowed_apps).await,
+        false => OwnershipOverride::None,
+    };
     let aggregated = Aggregated::new(cluster, kinds, &desired);
     let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));

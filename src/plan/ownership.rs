@@ -6,7 +6,6 @@ use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
 use super::PlanError;
-use super::build::Options;
 use super::compare::OwnershipOverride;
 use super::compared::Compared;
 use super::desired::Desired;
@@ -77,19 +76,15 @@ pub(super) async fn check(
     if errors.is_empty() { Ok(()) } else { Err(PlanError::Ownership(errors, owned)) }
 }
 
-pub(super) async fn allowed(cluster: &dyn Cluster, observed: &Observed, options: &Options) -> OwnershipOverride {
-    if !options.override_ownership {
-        return OwnershipOverride::None;
-    }
-    if options.override_allowed_apps.is_empty() {
+/// Returns which apps' objects a run may take over that overrides ownership: those of the apps with these names, or of
+/// any if there are none.
+pub(super) async fn allowed(cluster: &dyn Cluster, observed: &Observed, names: &[String]) -> OwnershipOverride {
+    if names.is_empty() {
         return OwnershipOverride::Any;
     }
     let apps = app_names(cluster, &observed.app.namespace).await;
     OwnershipOverride::Labels(
-        apps.into_iter()
-            .filter(|(_, name)| options.override_allowed_apps.contains(name))
-            .map(|(label, _)| label)
-            .collect(),
+        apps.into_iter().filter(|(_, name)| names.contains(name)).map(|(label, _)| label).collect(),
     )
 }
 

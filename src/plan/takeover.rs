@@ -138,10 +138,23 @@ fn plan(
 fn deployed(entry: &ManagerEntry) -> FieldSet {
     let metadata = |field: &str| [Element::field("metadata"), Element::field(field)];
     let fields = entry.fields.without(&[Element::field("status")]).without(&metadata("generateName"));
+    let fields = if entry.owner.api_version == "v1" { with_data(fields) } else { fields };
     match entry.owner.manager.as_str() {
         BEFORE_FIRST_APPLY => fields.without(&metadata("finalizers")).without(&metadata("ownerReferences")),
         _ => fields,
     }
+}
+
+/// The fields of a Secret with `data` for `stringData`: the server stores the values there, but an apply owns what its
+/// manifest has. Without this, a key that the manifest no longer has would stay.
+fn with_data(fields: FieldSet) -> FieldSet {
+    let written = [Element::field("stringData")];
+    let Some(keys) = fields.below(&written) else { return fields };
+    let mut stored = fields.without(&written);
+    for (key, _) in keys.children() {
+        stored.insert(&[Element::field("data"), key.clone()]);
+    }
+    stored
 }
 
 /// Whether a path leads to a key field of a list item. As long as the item stays, so does its key: one that the

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use self::size::{CascadeSize, cascade_sizes, is_shared};
 
-use self::loss::{Judge, LostFrom, NAME, OwnSettings};
+use self::loss::{DELETED_SHARE, Judge, LostFrom, NAME, OwnSettings, REPLACED, REPLICAS};
 
 use super::cascaded;
 use super::crd_upgrade_safety::{self, deletion};
@@ -51,9 +51,9 @@ const CHECKS: &[(&str, &str)] = &[
     (storage::CLAIM, "a claim, or its owner, is deleted or replaced, and its volume is deleted with it"),
     (storage::VOLUME, "a volume is deleted or replaced, and its storage is deleted with it"),
     (workload::CLAIMS, "a StatefulSet is deleted or shrinks, and its retention policy then deletes claims"),
-    (workload::REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at the same time"),
-    (workload::REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
-    (share::CHECK, "a large share of the app's objects is deleted"),
+    (REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at the same time"),
+    (REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
+    (DELETED_SHARE, "a large share of the app's objects is deleted"),
     (NOT_LISTED, "a kind could not be listed, so what is deleted with an object is not fully known"),
 ];
 
@@ -85,9 +85,9 @@ static META: RuleMeta = RuleMeta {
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
-                Setting { name: workload::REPLACED, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: workload::REPLICAS, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: share::CHECK, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: REPLACED, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: REPLICAS, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: DELETED_SHARE, doc: "the same", kind: STRICT, order: Order::ERROR },
             ]),
         },
         Setting {

@@ -125,6 +125,16 @@ fn replicas_go_as_any_field_unless_an_autoscaler_looks_after_them() {
 }
 
 #[test]
+fn key_of_string_data_that_the_manifest_drops_is_removed_from_data() {
+    let written = json!({"f:stringData": {".": {}, "f:kept": {}, "f:dropped": {}}});
+    let mut live = object(&[entry("kubectl", "Apply", "v1", &written)]);
+    live["data"] = json!({"kept": "YQ==", "dropped": "Yg=="});
+    let takeover = takeover(&live, &json!({"f:data": {"f:kept": {}}}));
+    assert_eq!(removed(&takeover, &live), ["data.dropped"]);
+    assert_eq!(entries(&takeover)[0]["fieldsV1"], json!({"f:data": {"f:kept": {}, "f:dropped": {}}}));
+}
+
+#[test]
 fn status_and_what_controllers_hold_an_object_with_stay() {
     let fields = json!({"f:metadata": {"f:finalizers": {"v:\"x\"": {}}, "f:ownerReferences": {}, "f:generateName": {}},
         "f:status": {"f:phase": {}}, "f:data": {"f:a": {}}});

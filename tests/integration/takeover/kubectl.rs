@@ -11,6 +11,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: what_client_side_apply_has_set_goes_as_it_was_shown,
         ApiServer: what_server_side_apply_of_kubectl_has_set_goes_as_it_was_shown,
+        ApiServer: key_that_leaves_string_data_during_a_takeover_is_removed,
         ApiServer: an_object_without_entries_is_taken_over_once,
         ApiServer: two_predecessors_of_one_object_become_one_entry,
         ApiServer: an_object_that_is_invalid_until_old_fields_are_gone_is_taken_over,
@@ -155,6 +156,25 @@ fn what_server_side_apply_of_kubectl_has_set_goes_as_it_was_shown() {
     let after = api().get(&path).ok();
     assert_is_smaller(&after);
     assert_eq!(managers(&after), ["pushback Apply"]);
+    assert_settled(&app, &input, &[], &[path]);
+}
+
+fn key_that_leaves_string_data_during_a_takeover_is_removed() {
+    let app = new_app();
+    let secret = |keys: &[&str]| {
+        let texts: serde_json::Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!("x"))).collect();
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": app.namespace},
+            "stringData": texts})
+    };
+    api().apply_with(&secret(&["kept", "dropped"]), "fieldManager=kubectl").ok();
+    let path = api().path_of(&secret(&[]));
+    let entry = &api().get(&path).ok()["metadata"]["managedFields"][0]["fieldsV1"];
+    assert!(entry["f:data"].is_null() && entry["f:stringData"]["f:dropped"].is_object(), "not what is tested: {entry}");
+    let input = manifest(&[secret(&["kept"])]);
+    let ran = app.apply(&input, &[]).expect(0);
+    assert_eq!(shown_fields(&ran, "Secret a").len(), 1, "{:?}", shown_fields(&ran, "Secret a"));
+    assert!(shown_fields(&ran, "Secret a")[0].starts_with("data.dropped: "), "{:?}", shown_fields(&ran, "Secret a"));
+    assert_eq!(api().get(&path).ok()["data"], json!({"kept": "eA=="}));
     assert_settled(&app, &input, &[], &[path]);
 }
 

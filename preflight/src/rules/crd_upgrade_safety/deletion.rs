@@ -95,7 +95,7 @@ pub(in crate::rules) fn check(names: &Names, change: &Change, facts: &Facts, jud
     let is_deleted = |name: &str, uid: &str| {
         deleted.get(name).is_some_and(|deleted| deleted.is_empty() || uid.is_empty() || *deleted == uid)
     };
-    let recreated = recreated::finding(names, change, &crd, &facts.changes);
+    let recreated = recreated::finding((names.rule, names.replacement), change, &crd, &facts.changes);
     let is_told = recreated.is_some();
     judgement.findings.extend(recreated);
     let mut lost: Vec<&str> = state

@@ -4,7 +4,6 @@
 use pushback_crd::definition::Crd;
 use serde_json::json;
 
-use super::deletion::Names;
 use crate::facts::{Change, ChangeSet, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectExt;
@@ -12,8 +11,14 @@ use crate::object::ObjectExt;
 /// Maximum number of names in a finding.
 const SHOWN: usize = 5;
 
-/// The finding for the custom resources that the change set creates again after their CRD; `None` if there are none.
-pub(super) fn finding(names: &Names, change: &Change, crd: &Crd<'_>, changes: &ChangeSet) -> Option<Finding> {
+/// Reports, under a rule and its check, the custom resources that the change set creates again after their CRD; `None`
+/// if there are none.
+pub(super) fn finding(
+    (rule, check): (&'static str, &'static str),
+    change: &Change,
+    crd: &Crd<'_>,
+    changes: &ChangeSet,
+) -> Option<Finding> {
     if change.operation != Operation::Replace {
         return None;
     }
@@ -44,7 +49,7 @@ pub(super) fn finding(names: &Names, change: &Change, crd: &Crd<'_>, changes: &C
         "the CRD is deleted and created anew: {objects} deleted with it and created again, without status and without the \
          objects that a controller made for them"
     );
-    let mut finding = Finding::new(names.rule, names.replacement, Verdict::Breaking, change.object.clone(), message)
+    let mut finding = Finding::new(rule, check, Verdict::Breaking, change.object.clone(), message)
         .at(change.locate(&[]))
         .bound_to(&json!([crd.value.get("spec"), change.after().and_then(|after| after.get("spec")), "recreated"]))
         .remedy("change the CRD in place; or waive this finding, and the run creates the objects again");

@@ -2,13 +2,18 @@
 
 use serde::Deserialize;
 
-use super::{share, workload};
 use crate::facts::{Change, Facts, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Judgement;
 use crate::rules::levels::{Level, Levels};
 
 pub(super) const NAME: &str = "DestructiveChange";
+
+pub(super) const REPLICAS: &str = "replicasReset";
+pub(super) const REPLACED: &str = "statefulSetReplaced";
+pub(super) const DELETED_SHARE: &str = "deletedShare";
+/// Checks of losses that a later apply can restore.
+const RESTORABLE: [&str; 3] = [REPLACED, REPLICAS, DELETED_SHARE];
 
 /// The rule's own settings.
 #[derive(Debug, Deserialize)]
@@ -49,9 +54,6 @@ impl OwnSettings {
         self.unlisted == Unlisted::Warn
     }
 }
-
-/// Checks of losses that a later apply can restore.
-const RESTORABLE: [&str; 3] = [workload::REPLACED, workload::REPLICAS, share::CHECK];
 
 /// The minimum size from which the check of this name reports.
 #[derive(Clone, Copy, Debug, Deserialize)]

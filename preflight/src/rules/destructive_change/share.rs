@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::loss::{Judge, LostFrom, NAME, Share};
+use super::loss::{DELETED_SHARE, Judge, LostFrom, NAME, Share};
 use crate::facts::{Change, Operation};
 use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::object::ObjectRef;
-
-pub(super) const CHECK: &str = "deletedShare";
 
 /// Maximum number of names in a finding.
 const SHOWN: usize = 5;
@@ -15,7 +13,7 @@ const SHOWN: usize = 5;
 pub(super) fn check(judge: &mut Judge<'_>) {
     let changes = &judge.facts.changes;
     // Deleting the app by name asks for the deletion of everything.
-    if changes.deletes_app || judge.is_off(CHECK) {
+    if changes.deletes_app || judge.is_off(DELETED_SHARE) {
         return;
     }
     let is_live = |change: &&Change| change.live.is_some() && change.operation != Operation::Exists;
@@ -32,7 +30,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
     }
     let app = ObjectRef { kind: "App".to_owned(), name: changes.app.clone(), ..ObjectRef::default() };
     let message = format!("{count} of the app's {live} objects are deleted, which is more than {percent} %");
-    let mut finding = Finding::new(NAME, CHECK, Verdict::Breaking, app, message)
+    let mut finding = Finding::new(NAME, DELETED_SHARE, Verdict::Breaking, app, message)
         .values(Some(live.into()), Some((live - count).into()))
         .bound_to(
             &deleted
@@ -44,7 +42,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
         )
         .remedy(format!(
             "check that the input is complete; --patch deletes nothing; if it is intended, waive this finding or set \
-             `deletedShare: {{percent: …, atLeast: …}}` or `checks: {{{CHECK}: warn}}`"
+             `deletedShare: {{percent: …, atLeast: …}}` or `checks: {{{DELETED_SHARE}: warn}}`"
         ));
     finding.live_objects = Some(LiveObjects {
         affected: count,

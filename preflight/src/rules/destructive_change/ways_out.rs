@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::loss::NAME;
-use super::{share, storage, workload};
+use super::loss::{DELETED_SHARE, NAME, REPLACED, REPLICAS};
+use super::{storage, workload};
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity};
 use crate::object::ObjectExt;
@@ -24,18 +24,18 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
             let step = "have the volume kept when its claim goes";
             (!volume.is_empty()).then(|| kept(step, kubectl(again, "patch", "persistentvolume", volume, &retain)))
         }
-        (workload::REPLACED, Some(live)) => {
+        (REPLACED, Some(live)) => {
             let delete = kubectl(again, "delete", "statefulset", &live.full_name(), &["--cascade=orphan"]);
             Some(kept("delete it without its Pods, which the new one takes over", delete))
         }
-        (share::CHECK, _) => {
+        (DELETED_SHARE, _) => {
             let command = again.with_flag("--patch").to_string();
             let step = "check that the input is complete; `--patch` deletes nothing";
             Some(Remedy::deployer(RemedyKind::Keep, step).commands([command]))
         }
         _ => None,
     };
-    let is_loss_of_an_object = ![workload::REPLICAS, workload::CLAIMS, share::CHECK].contains(&finding.check.as_str());
+    let is_loss_of_an_object = ![REPLICAS, workload::CLAIMS, DELETED_SHARE].contains(&finding.check.as_str());
     let kept = keep(facts, finding).filter(|_| is_loss_of_an_object);
     let mut ways: Vec<Remedy> = own.into_iter().chain(kept).collect();
     if ways.is_empty() {

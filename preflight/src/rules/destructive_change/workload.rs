@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::loss::{Judge, LostFrom, fate, finding};
+use super::loss::{Judge, LostFrom, REPLACED, REPLICAS, fate, finding};
 use crate::facts::{Change, Operation};
 use crate::finding::Verdict;
 use crate::object::ObjectExt;
 
-pub(super) const REPLICAS: &str = "replicasReset";
-pub(super) const REPLACED: &str = "statefulSetReplaced";
 pub(super) const CLAIMS: &str = "statefulSetClaimsDeleted";
 
 pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
