@@ -163,7 +163,6 @@ mod tests {
         assert!(rule_markdown(rule).contains("| `report`; `auto` where the rule is not named |"));
         insta::assert_snapshot!(unasked_lines().join("\n"), @r"
         CRDUpgradeSafety runs with `liveObjects: auto`; named in preflightRules or --preflight, with `liveObjects: report` unless its config says otherwise
-        CRDUpgradeSafety runs with `unprovedDeletion: warn`; named in preflightRules or --preflight, with `unprovedDeletion: failMode` unless its config says otherwise
         References runs with `mode: warn`; named in preflightRules or --preflight, with `mode: error` unless its config says otherwise
         RemovedAPIs runs with `mode: warn`; named in preflightRules or --preflight, with `mode: error` unless its config says otherwise
         DestructiveChange runs with `failMode: open`; named in preflightRules or --preflight, with `failMode: closed` unless its config says otherwise

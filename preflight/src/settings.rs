@@ -188,7 +188,7 @@ mod tests {
         );
         assert_eq!(
             given(&json!({"x": 1})).expect_err("invalid"),
-            ["x: unknown key | known keys: mode, failMode, profile, liveObjects, versions, unprovedDeletion, checks"]
+            ["x: unknown key | known keys: mode, failMode, profile, liveObjects, versions, checks"]
         );
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: object_created_after_the_verdict_is_not_deleted_with_its_owner,
         ApiServer: user_who_may_not_list_a_kind_gets_one_warning_and_a_named_rule_is_unable,
         Controllers: what_controllers_make_for_the_app_is_not_outside,
-        Nothing: folder_warns_of_deletions_that_a_cluster_could_not_undo,
+        Nothing: folder_refuses_a_removed_crd_and_warns_of_lost_contents,
     ]
 }
 
@@ -323,7 +323,7 @@ fn what_controllers_make_for_the_app_is_not_outside() {
     assert_eq!(findings(&ran), [""; 0]);
 }
 
-fn folder_warns_of_deletions_that_a_cluster_could_not_undo() {
+fn folder_refuses_a_removed_crd_and_warns_of_lost_contents() {
     let pushback = Pushback::new();
     let claim = "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: shop}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
     let namespace = "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
@@ -333,7 +333,7 @@ fn folder_warns_of_deletions_that_a_cluster_could_not_undo() {
     pushback.run(&["apply", "-a", "x", "-f", "in", "--cluster", "dir:live", "--yes"]).expect(0);
     pushback.write("in/all.yaml", rest);
     let report =
-        pushback.run(&["check", "-a", "x", "-f", "in", "--cluster", "dir:live", "-o", "json"]).expect(0).json();
+        pushback.run(&["check", "-a", "x", "-f", "in", "--cluster", "dir:live", "-o", "json"]).expect(10).json();
     let mut found: Vec<String> = report["findings"]
         .as_array()
         .expect("findings")
@@ -343,5 +343,5 @@ fn folder_warns_of_deletions_that_a_cluster_could_not_undo() {
         })
         .collect();
     found.sort();
-    assert_eq!(found, ["crdDeletion warning", "namespaceDeleted warning", "persistentVolumeClaimDeleted warning"]);
+    assert_eq!(found, ["crdDeletion error", "namespaceDeleted warning", "persistentVolumeClaimDeleted warning"]);
 }

@@ -88,7 +88,7 @@ fn base_without_a_named_app_is_the_app() {
     pushback.run(&["apply", "-a", "check", "-f", "app", "--cluster", "dir:live", "--yes"]).expect(0);
     let before = pushback.tree("live");
     let check = ["check", "-f", "app/map.yaml", "--cluster", "dir:live", "--output", "json"];
-    let report = pushback.run(&check).expect(0).json();
+    let report = pushback.run(&check).expect(10).json();
     assert_eq!((&report["changes"]["delete"], &report["changes"]["noop"]), (&1.into(), &1.into()));
     assert_eq!(report["findings"][0]["check"], "crdDeletion");
     assert_eq!(pushback.tree("live"), before);

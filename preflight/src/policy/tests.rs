@@ -324,9 +324,9 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     manifests: default, one
         ALL, ExistingObjects | 
     manifests: default, a default rule
-        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     manifests: a default rule with config, default
-        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     policy: one
         ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
     policy: default, one
@@ -346,11 +346,11 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     flag: one and default
         ALL, ExistingObjects | 
     flag: default,References
-        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: default, policy: StoredVersions warns
-        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: default, manifests: StoredVersions warns
-        CRDUpgradeSafety {"unprovedDeletion":"warn","liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: none
          | 
     manifests: []

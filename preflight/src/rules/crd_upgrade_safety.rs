@@ -91,13 +91,6 @@ static META: RuleMeta = RuleMeta {
             ]),
         },
         Setting {
-            name: "unprovedDeletion",
-            doc: "the effect of a CRD that is deleted on a folder or git ref, which do not show the objects of a cluster: \
-                  `failMode` decides, or it only warns",
-            kind: SettingKind::Choice(&["failMode", "warn"]),
-            order: Order::Words(&["failMode", "warn"]),
-        },
-        Setting {
             name: "checks",
             doc: "what happens to findings of single checks: `error` refuses, `warn` only warns, `off` says nothing",
             kind: SettingKind::Map(&checks::SETTINGS),
@@ -118,16 +111,7 @@ struct OwnSettings {
     profile: Profile,
     live_objects: live::Mode,
     versions: Versions,
-    unproved_deletion: UnprovedDeletion,
     checks: Levels,
-}
-
-/// The effect of a deletion whose extent files do not show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum UnprovedDeletion {
-    FailMode,
-    Warn,
 }
 
 impl Rule for CrdUpgradeSafety {
@@ -136,7 +120,7 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[("liveObjects", "auto"), ("unprovedDeletion", "warn")]
+        &[("liveObjects", "auto")]
     }
 
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
@@ -345,12 +329,6 @@ fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<(Finding, OnlyR
 
 /// Applies the severity that the settings give to a single check; `None` if the check is off.
 fn weighed(mut finding: Finding, settings: &OwnSettings, has_app: bool) -> Option<Finding> {
-    let is_unproved = finding.verdict == Verdict::Unknown
-        && [DELETION.deletion, DELETION.replacement].contains(&finding.check.as_str());
-    if is_unproved && settings.unproved_deletion == UnprovedDeletion::Warn {
-        finding.verdict = Verdict::Change;
-        finding.severity = Severity::Warning;
-    }
     let level = match (finding.check.as_str(), has_app) {
         // Under its former name, a removed CRD of a base without an app can be set to less.
         (checks::DELETION, false) if settings.checks.of(checks::FORMER_DELETION) != Level::Error => {

@@ -12,6 +12,7 @@ pub(super) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: the_documented_gates_work_on_every_layout,
         Nothing: the_shipped_action_and_script_work_on_every_layout,
+        Nothing: the_shipped_action_and_script_refuse_a_removed_crd,
         Nothing: the_shipped_action_decides_about_the_base,
         Nothing: a_kustomization_names_what_it_leaves_out,
         Nothing: documents_that_are_not_objects_are_left_out_with_one_note,
@@ -208,6 +209,29 @@ fn the_shipped_action_and_script_work_on_every_layout() {
         fetch(&pushback);
         write(&pushback, &["a"]);
         assert_eq!(both(&pushback, folder), [0, 0], "{name}: a waiver of the base");
+    }
+}
+
+/// Writes another CRD to every file of the CRD `foos`.
+fn remove_crd(folder: &Path) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            remove_crd(&path);
+        } else if std::fs::read_to_string(&path).expect("a file").contains(&crd("foos", &[])[..120]) {
+            std::fs::write(&path, crd("left", &[])).expect("a file");
+        }
+    }
+}
+
+fn the_shipped_action_and_script_refuse_a_removed_crd() {
+    for (name, folder, write) in LAYOUTS {
+        let pushback = repository(write);
+        remove_crd(&pushback.directory().join(folder));
+        assert_eq!(both(&pushback, folder), [10, 10], "{name}");
+        let report: Value = pushback.read_json("reports/check.json");
+        let findings = report["findings"].as_array().expect("findings");
+        assert!(findings.iter().any(|finding| finding["check"] == "crdDeletion"), "{name}: {findings:#?}");
     }
 }
 
