@@ -32,12 +32,16 @@ pub mod version;
 pub mod writing;
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::num::NonZero;
 use std::path::Path;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::environment::Voice;
 use crate::exit::ExitCode;
+use crate::program;
 use crate::run::error::CommandError;
 pub use arguments::GlobalArgs;
 use plan::given::Given;
@@ -135,6 +139,19 @@ impl Command {
     }
 }
 
+/// Number of file descriptors that the start of the runtime takes.
+const DESCRIPTORS: usize = 8;
+
+/// Starts the runtime. It would panic where the environment asks for no threads, and where no descriptor is left.
+fn start() -> std::io::Result<Runtime> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    if cfg!(unix) {
+        let opened: Vec<File> = (0..DESCRIPTORS).map(|_| File::open("/dev/null")).collect::<Result<_, _>>()?;
+        drop(opened);
+    }
+    Builder::new_multi_thread().worker_threads(threads).enable_all().build()
+}
+
 /// Parses the command line and runs it.
 #[must_use]
 pub fn main(voice: Voice) -> ExitCode {
@@ -155,7 +172,7 @@ pub fn main(voice: Voice) -> ExitCode {
         return screen::fail(&global, &error);
     }
     screen::start_logging(global.verbose);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match start() {
         Ok(runtime) => runtime,
         Err(error) => {
             return screen::fail(&global, &CommandError::usage(format!("failed to start: {error}")));
@@ -201,6 +218,8 @@ pub fn main(voice: Voice) -> ExitCode {
             Command::Help(asked) => help::run(&asked, &command_of(&arguments)),
         }
     });
+    // A signal may have ended the run while one works.
+    program::end_all();
     // Watches and retries that are still running have no receiver left.
     runtime.shutdown_background();
     code

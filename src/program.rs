@@ -1,14 +1,21 @@
 //! Runs programs that others provide: input on standard input, an answer from standard output, with a clean environment and
 //! little time and room.
 
-use std::io::{Read, Write};
+mod processes;
+
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use self::processes::Processes;
+pub use self::processes::end_all;
 use crate::environment::reason;
+use crate::manifest::yaml::{DUPLICATE_KEY, Limits, load};
 
 /// Most bytes of what a program says about its failure.
 const COMPLAINT: u64 = 4 << 10;
@@ -18,6 +25,12 @@ const STREAMS: Duration = Duration::from_secs(5);
 
 /// Interval between looks whether a program has ended.
 const POLL: Duration = Duration::from_millis(2);
+
+/// Interval between measurements of a program. Most programs have ended before the first one.
+const MEASURE: Duration = Duration::from_millis(100);
+
+/// Maximum number of processes of a program, its own included.
+const PROCESSES: usize = 64;
 
 /// Where programs are searched, also those that a program starts itself.
 const PATH: &str = if cfg!(windows) { r"C:\Windows\System32" } else { "/usr/local/bin:/usr/bin:/bin" };
@@ -33,7 +46,7 @@ pub struct Program {
     pub time: Duration,
     /// Most bytes of its answer.
     pub answer: u64,
-    /// Most bytes of memory that each of its processes may fill. Only Linux can limit it from outside.
+    /// Most bytes of memory that its processes may fill together. Only Linux can limit it from outside.
     pub memory: u64,
 }
 
@@ -46,9 +59,9 @@ impl Program {
         let mut command = Command::new(&self.path);
         command.args(&self.arguments).env_clear().env("PATH", PATH);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        processes::group(&mut command);
-        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {}", reason(&error)))?;
-        processes::limit_memory(&child, self.memory);
+        let started = Processes::start(&mut command);
+        let (mut child, processes) = started.map_err(|error| format!("it cannot be started: {}", reason(&error)))?;
+        processes.limit_memory(self.memory);
         let (Some(mut stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -56,10 +69,15 @@ impl Program {
         };
         // A program need not read all of its input.
         thread::spawn(move || stdin.write_all(&input));
-        let (output, complaint) = (reading(stdout, self.answer), reading(stderr, COMPLAINT));
-        let status = ended(&mut child, self.time);
-        // Also what it has started itself, and what still runs because it was too slow.
-        processes::kill(&mut child);
+        let output = reading(stdout, self.answer, Rest::Refused);
+        let complaint = reading(stderr, COMPLAINT, Rest::Dropped);
+        let status = self.wait(&mut child, &processes);
+        // Also what still runs because it was too slow or took too much.
+        if status.is_err() {
+            processes.end();
+        }
+        drop(processes);
+        let _ = child.kill();
         let _ = child.wait();
         let status = status?;
         // Whoever has left the group may hold the streams open.
@@ -76,81 +94,67 @@ impl Program {
         }
         Ok(output)
     }
-}
 
-/// A program and what it starts itself.
-#[cfg(unix)]
-mod processes {
-    use std::os::unix::process::CommandExt;
-    use std::process::{Child, Command};
-
-    use rustix::process::{Pid, Signal, kill_process_group};
-
-    pub(super) fn group(command: &mut Command) {
-        command.process_group(0);
-    }
-
-    pub(super) fn kill(child: &mut Child) {
-        if let Some(group) = id(child) {
-            let _ = kill_process_group(group, Signal::KILL);
+    /// Runs the program, and reads its answer as JSON.
+    ///
+    /// # Errors
+    /// As [`Self::run`]; or the answer is not JSON, or has a key twice: two readers could take it for two answers.
+    pub fn ask(&self, input: Vec<u8>) -> Result<Value, String> {
+        let output = self.run(input)?;
+        let answer = serde_json::from_slice(&output).map_err(|error| format!("its answer is not JSON: {error}"))?;
+        let read = load("its answer", &output, &Limits::default()).map_err(|error| error.to_string())?;
+        match read.warnings.iter().find(|warning| warning.code == DUPLICATE_KEY) {
+            Some(twice) => Err(format!("its answer has a key twice, {}: {}", twice.position, twice.message)),
+            None => Ok(answer),
         }
     }
 
-    fn id(child: &Child) -> Option<Pid> {
-        i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-    }
-
-    #[cfg(target_os = "linux")]
-    pub(super) fn limit_memory(child: &Child, bytes: u64) {
-        use rustix::process::{Resource, Rlimit, prlimit};
-        let Some(process) = id(child) else { return };
-        // What it reserves and never fills does not count, unlike with a limit of the address space.
-        for (resource, most) in [(Resource::Data, bytes), (Resource::Core, 0)] {
-            let limit = Rlimit { current: Some(most), maximum: Some(most) };
-            // A program that has ended already needs none.
-            let _ = prlimit(Some(process), resource, limit);
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn limit_memory(_child: &Child, _bytes: u64) {}
-}
-
-/// Elsewhere only the program itself is ended.
-#[cfg(not(unix))]
-mod processes {
-    use std::process::{Child, Command};
-
-    pub(super) fn group(_command: &mut Command) {}
-
-    pub(super) fn kill(child: &mut Child) {
-        let _ = child.kill();
-    }
-
-    pub(super) fn limit_memory(_child: &Child, _bytes: u64) {}
-}
-
-/// Waits for the end of a program, but not for long.
-fn ended(child: &mut Child, time: Duration) -> Result<ExitStatus, String> {
-    let deadline = Instant::now() + time;
-    loop {
-        match child.try_wait().map_err(|error| reason(&error))? {
-            Some(status) => return Ok(status),
-            None if Instant::now() >= deadline => {
-                return Err(format!("it has not answered within {} s", time.as_secs()));
+    /// Waits for the end of the program, but not for long, and measures it meanwhile.
+    fn wait(&self, child: &mut Child, processes: &Processes) -> Result<ExitStatus, String> {
+        let begin = Instant::now();
+        let mut measured = begin;
+        loop {
+            if let Some(status) = child.try_wait().map_err(|error| reason(&error))? {
+                return Ok(status);
             }
-            None => thread::sleep(POLL),
+            let now = Instant::now();
+            if now - begin >= self.time {
+                return Err(format!("it has not answered within {} s", self.time.as_secs()));
+            }
+            if now - measured >= MEASURE {
+                measured = now;
+                let usage = processes.usage();
+                if usage.processes > PROCESSES {
+                    return Err(format!("it started more than {PROCESSES} processes"));
+                }
+                if usage.bytes > self.memory {
+                    return Err(format!("its processes filled more than {} MiB of memory", self.memory >> 20));
+                }
+            }
+            thread::sleep(POLL);
         }
     }
 }
 
-/// What a stream holds up to a limit, and one byte more, so that a longer text is seen.
-fn reading(stream: impl Read + Send + 'static, limit: u64) -> Receiver<Vec<u8>> {
+/// What happens to the rest of a stream behind its limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// The stream is closed, which ends a program that writes on.
+    Refused,
+    /// It is read and dropped.
+    Dropped,
+}
+
+/// Reads a stream up to a limit, and one byte more, so that a longer text is seen.
+fn reading(mut stream: impl Read + Send + 'static, limit: u64, rest: Rest) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        let _ = stream.take(limit + 1).read_to_end(&mut bytes);
+        let _ = stream.by_ref().take(limit + 1).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
+        if rest == Rest::Dropped {
+            let _ = io::copy(&mut stream, &mut io::sink());
+        }
     });
     receiver
 }

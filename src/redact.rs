@@ -30,7 +30,14 @@ pub(crate) fn url(text: &str) -> String {
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
     let text = text.split('?').next().unwrap_or_default();
     let digest = digest_in(fragment).map(|digest| format!("#{DIGEST}{digest}")).unwrap_or_default();
-    match text.split_once("://") {
+    // A missing slash makes it a path, and hides no password.
+    let mistyped = || {
+        text.split_once(":/").filter(|(scheme, _)| {
+            let scheme = scheme.to_ascii_lowercase();
+            scheme.ends_with("http") || scheme.ends_with("https")
+        })
+    };
+    match text.split_once("://").or_else(mistyped) {
         Some((scheme, rest)) => format!("{scheme}://{}{digest}", rest.rsplit('@').next().unwrap_or_default()),
         None => text.to_owned(),
     }
@@ -362,6 +369,8 @@ mod tests {
     fn a_url_is_shown_without_what_can_be_secret() {
         assert_eq!(url("https://user:s3cret@exa mple/a?token=s3cret"), "https://exa mple/a");
         assert_eq!(url("--file=https://user:s3cret@example.com/a#s3cret"), "--file=https://example.com/a");
+        assert_eq!(url("--file=HTTPS:/user:s3cret@example.com/a"), "--file=HTTPS://example.com/a");
+        assert_eq!(url("--cluster=dir:/a@b"), "--cluster=dir:/a@b");
     }
 
     #[test]

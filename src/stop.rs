@@ -12,6 +12,8 @@ pub enum Stop {
     Interrupted,
     /// SIGTERM.
     Terminated,
+    /// SIGHUP: the terminal was closed.
+    HungUp,
     /// The time limit of the whole run.
     TimedOut,
 }
@@ -23,7 +25,7 @@ impl Stop {
         match self {
             Self::No => None,
             Self::Interrupted => Some(ExitCode::Interrupted),
-            Self::Terminated => Some(ExitCode::Terminated),
+            Self::Terminated | Self::HungUp => Some(ExitCode::Terminated),
             Self::TimedOut => Some(ExitCode::TimedOut),
         }
     }

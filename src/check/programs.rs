@@ -23,9 +23,8 @@ pub(super) async fn ask(call: Option<ProgramCall>) -> Result<Answer, String> {
     let path = place(program, &call.named_by)?;
     let program = Program { path, arguments: arguments.to_vec(), time: call.time, answer: ANSWER, memory: call.memory };
     let input = call.input.to_string().into_bytes();
-    let run = tokio::task::spawn_blocking(move || program.run(input));
+    let run = tokio::task::spawn_blocking(move || program.ask(input));
     let output = run.await.map_err(|error| error.to_string())??;
-    let output = serde_json::from_slice(&output).map_err(|error| format!("its answer is no JSON: {error}"))?;
     Ok(Answer::Program { output })
 }
 

@@ -1,6 +1,6 @@
 //! What names an app on the command line.
 
-use pushback_crd::names::{is_label_value, is_qualified_name};
+use pushback_crd::names::{is_dns_label, is_label_value, is_qualified_name};
 
 use crate::app::identity::BY_LABEL;
 
@@ -13,6 +13,15 @@ pub(crate) fn app_name(text: &str) -> Result<String, String> {
     } else {
         Err("expected lower-case letters, digits, - and ., at most 240, with a letter or digit at both ends".to_owned())
     }
+}
+
+/// Checks the name of a namespace: it becomes part of paths.
+pub(crate) fn namespace(text: &str) -> Result<String, String> {
+    // Empty stands for none, as where a variable of a script is unset.
+    if text.is_empty() || is_dns_label(text) {
+        return Ok(text.to_owned());
+    }
+    Err("expected lower-case letters, digits and -, at most 63, with a letter or digit at both ends".to_owned())
 }
 
 /// The same, or the label that defines an app.
@@ -29,6 +38,14 @@ pub(crate) fn app_or_label(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn name_of_a_namespace_is_a_dns_label() {
+        assert!(namespace("shop-1").is_ok() && namespace("").is_ok());
+        for wrong in ["../x", "a/b", "a.b", "Shop", "-shop", &"a".repeat(64)] {
+            assert!(namespace(wrong).is_err(), "{wrong} is not the name of a namespace");
+        }
+    }
 
     #[test]
     fn an_app_name_must_be_the_name_of_a_config_map() {

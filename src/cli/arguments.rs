@@ -11,7 +11,7 @@ use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_preflight::{Waiver, duration};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::app_name::app_or_label;
+use super::app_name::{app_or_label, namespace};
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::cluster::ConnectOptions;
@@ -217,10 +217,10 @@ impl From<AppArgs> for OptionalAppArgs {
 #[derive(Clone, Debug, Args)]
 pub struct NamespaceArgs {
     /// Namespace of the app's record, and of objects that name none [default: the context's, or default]
-    #[arg(long, short = 'n', env = "PUSHBACK_NAMESPACE", hide_env = true, value_name = "NAME")]
+    #[arg(long, short = 'n', env = "PUSHBACK_NAMESPACE", hide_env = true, value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Namespace of the app's record alone
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
     pub app_namespace: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::app_name::app_name;
+use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};
 use super::screen::{self, ProgressNotes};
 use crate::app::identity::BY_LABEL;
@@ -35,7 +35,7 @@ pub struct RenameArgs {
     #[arg(long, value_name = "NAME", value_parser = app_name)]
     new_name: Option<String>,
     /// New namespace of the app's record
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
     new_namespace: Option<String>,
     /// How long to wait for another run of the same app [default: 20s]
     #[arg(long, value_parser = duration, value_name = "DURATION")]

@@ -17,7 +17,6 @@ mod lenient;
 mod limit;
 mod logs;
 mod plain;
-mod proxy;
 mod request;
 mod retry;
 mod transport;

@@ -13,6 +13,10 @@ const NO_REPOSITORY: &str = "not a git repository";
 /// Bytes of all files of a ref together.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// Bytes of the list of the files of a ref. A folder that contains another one ten times, ten levels deep, has ten
+/// thousand million files and takes a few kilobytes.
+const MAX_LISTING: u64 = 64 << 20;
+
 /// A repository's own configuration can name programs, chosen by whoever created the repository. The commands used here
 /// only read objects; git then starts a program only to fetch an object that a partial clone lacks.
 const SEALED: [(&str, &str); 3] = [
@@ -179,9 +183,7 @@ impl GitTree {
         if let Some(file) = &self.file {
             return Ok(vec![GitFile { path: file.clone(), object: self.object.clone() }]);
         }
-        let listing = self
-            .run(&["ls-tree", "-r", "-z", "--full-tree", &self.object])
-            .map_err(|error| self.failed("cannot be listed", &error))?;
+        let listing = self.listing().map_err(|error| self.failed("cannot be listed", &error))?;
         let mut files = Vec::new();
         for entry in listing.split(|byte| *byte == 0) {
             let entry = String::from_utf8_lossy(entry);
@@ -212,6 +214,8 @@ impl GitTree {
         if texts.is_empty() || self.absent || self.file.is_some() {
             return Ok(Vec::new());
         }
+        // Listed first: a ref with too many files is refused before it is searched.
+        let files = self.files()?;
         let patterns = texts.iter().flat_map(|text| ["-e", text.as_str()]);
         let arguments: Vec<&str> = ["grep", "-l", "-z", "-F", "--no-textconv", "--full-name", "--no-color"]
             .into_iter()
@@ -229,7 +233,7 @@ impl GitTree {
         let entries = output.stdout.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let found: std::collections::BTreeSet<PathBuf> =
             entries.filter_map(|entry| entry.strip_prefix(&prefix).map(PathBuf::from)).collect();
-        Ok(self.files()?.into_iter().filter(|file| found.contains(&file.path)).collect())
+        Ok(files.into_iter().filter(|file| found.contains(&file.path)).collect())
     }
 
     /// Reads these files.
@@ -305,6 +309,27 @@ impl GitTree {
         let words = String::from_utf8_lossy(&output.stderr);
         let line = words.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
         Err(io::Error::other(line))
+    }
+
+    /// Lists every file below the folder, as `ls-tree` does.
+    fn listing(&self) -> io::Result<Vec<u8>> {
+        let mut command = self.command(&["ls-tree", "-r", "-z", "--full-tree", &self.object]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut listing = Vec::new();
+        let read = child.stdout.take().map(|output| output.take(MAX_LISTING + 1).read_to_end(&mut listing));
+        let is_cut = listing.len() as u64 > MAX_LISTING;
+        if is_cut || matches!(read, Some(Err(_))) {
+            let _ = child.kill();
+        }
+        let status = child.wait()?;
+        read.transpose()?;
+        if is_cut {
+            return Err(io::Error::other("it has too many files"));
+        }
+        if !status.success() {
+            return Err(io::Error::other(format!("git ended with {status}")));
+        }
+        Ok(listing)
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -386,6 +411,28 @@ mod tests {
         assert_eq!(tree.shown(Path::new("a b.yaml")), "main:live/a b.yaml");
         let whole = GitTree::open(directory.path(), "HEAD~1", "").unwrap();
         assert_eq!(whole.read_all().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn ref_with_a_tree_bomb_is_refused() {
+        let directory = repository();
+        let object = |arguments: &[&str], input: &str| {
+            let mut command = Command::new("git");
+            command.arg("-C").arg(directory.path()).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
+        };
+        let blob = object(&["hash-object", "-w", "--stdin"], "a: 1\n");
+        let mut tree = object(&["mktree"], &format!("100644 blob {blob}\ta.yaml\n"));
+        for _ in 0..10 {
+            let entries: String = (0..10).map(|index| format!("040000 tree {tree}\t{index}\n")).collect();
+            tree = object(&["mktree"], &entries);
+        }
+        let opened = GitTree::open(directory.path(), &tree, "").unwrap();
+        for error in [opened.files().unwrap_err(), opened.files_with(&["a".to_owned()]).unwrap_err()] {
+            assert_eq!(error.to_string(), format!("git {tree}: cannot be listed: it has too many files"));
+        }
     }
 
     #[test]

@@ -104,6 +104,9 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
                 Ok(source) => found.sources.push(source),
                 Err(error) => found.errors.push(error),
             }
+        } else if ["http:", "https:"].iter().any(|scheme| input.to_ascii_lowercase().starts_with(scheme)) {
+            // It may hold a password, so it is not quoted.
+            found.errors.push(error_in("-f", "a URL without // behind its scheme; expected https://HOST/PATH", &[]));
         } else if let Some(of_ref) = input.strip_prefix("git:") {
             find_in_git(input, of_ref, options.compared, &mut found);
         } else if input.is_empty() {

@@ -13,6 +13,7 @@ mod tree;
 
 use std::sync::Arc;
 
+pub use self::construct::DUPLICATE_KEY;
 pub use self::document::{Document, Loaded};
 use self::fault::Fault;
 use super::input::InputError;

@@ -40,11 +40,13 @@ fn escape(text: &str, keep_lines: bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a character is a control, changes the direction of text, or is invisible. From Unicode's `Cc`, `Cf`, `Zl`,
-/// `Zp` and `Default_Ignorable_Code_Point`; joiners stay.
+/// Whether a character is a control, changes the direction of text, is invisible, or is none: XML refuses U+FFFE and
+/// U+FFFF. From Unicode's `Cc`, `Cf`, `Zl`, `Zp`, `Default_Ignorable_Code_Point` and `Noncharacter_Code_Point`; joiners
+/// stay.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
+        || u32::from(character) & 0xfffe == 0xfffe
         || matches!(
             character,
             '\u{ad}'
@@ -62,6 +64,7 @@ pub fn is_hidden(character: char) -> bool {
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{206f}'
                 | '\u{3164}'
+                | '\u{fdd0}'..='\u{fdef}'
                 | '\u{fe00}'..='\u{fe0f}'
                 | '\u{feff}'
                 | '\u{ffa0}'

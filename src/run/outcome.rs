@@ -215,7 +215,11 @@ impl End {
                     (code, RunOutcome::TimedOut, error, vec![resume])
                 }
                 stop => {
-                    let signal = if stop == Stop::Interrupted { "SIGINT" } else { "SIGTERM" };
+                    let signal = match stop {
+                        Stop::Interrupted => "SIGINT",
+                        Stop::HungUp => "SIGHUP",
+                        _ => "SIGTERM",
+                    };
                     (code, RunOutcome::Interrupted, format!("stopped by {signal}"), vec![resume])
                 }
             }

@@ -1,6 +1,5 @@
 //! `check --facts`: the verdict of a run once more, from what its rules judged. Reads no cluster and no input.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use pushback_preflight::{Position, RunReport};
@@ -11,9 +10,9 @@ use super::outcome::End;
 use super::policy;
 use super::running::Run;
 use super::saved::stale;
+use crate::bounded_file::{DOCUMENT, read_text};
 use crate::check::facts_file::{self, FactsError, FactsFile};
 use crate::check::report::CheckReport;
-use crate::environment::reason;
 use crate::event::{Event, RuleLine};
 use crate::exit::ExitCode;
 use crate::manifest::InputError;
@@ -48,7 +47,7 @@ pub struct Replayed {
 /// It cannot be read, or holds no facts; it was edited, or another version has written it.
 pub fn read(path: &Path) -> Result<FactsFile, CommandError> {
     let failed = |text: String| CommandError::usage(format!("{}: {text}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| failed(reason(&error)))?;
+    let text = read_text(path, DOCUMENT).map_err(failed)?;
     parse(path, &text)
 }
 

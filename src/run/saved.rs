@@ -5,7 +5,6 @@ mod identity;
 mod make;
 mod parts;
 
-use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -16,7 +15,7 @@ pub use make::SavePlan;
 use super::error::CommandError;
 use super::running::Run;
 use super::setup::Setup;
-use crate::environment::reason;
+use crate::bounded_file::{DOCUMENT, read_text};
 use crate::exit::ExitCode;
 use crate::manifest::{FileDigest, InputError, Manifest};
 use crate::plan::Plan;
@@ -34,7 +33,7 @@ const AGAIN: &str = "`pushback plan` makes a new one, to be looked at again";
 /// The file cannot be read, or holds no plan; the plan was edited, or a later version has made it.
 pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
     let failed = |text: String| CommandError::usage(format!("{}: {text}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| failed(reason(&error)))?;
+    let text = read_text(path, DOCUMENT).map_err(failed)?;
     parse(path, &text)
 }
 

@@ -1,5 +1,7 @@
-//! SIGINT and SIGTERM: the first asks the run to end cleanly, the second ends the process.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the run to end cleanly, the second ends the process.
 
+#[cfg(unix)]
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -7,6 +9,7 @@ use tokio::sync::watch;
 use super::error::CommandError;
 
 use crate::exit::ExitCode;
+use crate::program;
 use crate::stop::Stop;
 
 /// Starts listening. The receiver's value changes with the first signal, or with what is sent besides.
@@ -29,6 +32,7 @@ pub fn listen() -> (watch::Sender<Stop>, watch::Receiver<Stop>) {
 
 #[expect(clippy::exit, reason = "the second signal means now, whatever is still under way")]
 fn end_now(stop: Stop) -> ! {
+    program::end_all();
     std::process::exit(i32::from(stop.exit_code().unwrap_or(ExitCode::Interrupted).code()))
 }
 
@@ -39,10 +43,34 @@ async fn next_signal() -> Stop {
     else {
         return std::future::pending().await;
     };
+    let hang_up = async {
+        // Listening would undo `nohup`.
+        if !ends_with_its_terminal() {
+            return std::future::pending().await;
+        }
+        match signal(SignalKind::hangup()) {
+            Ok(mut signals) => drop(signals.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
     tokio::select! {
+        () = hang_up => Stop::HungUp,
         _ = interrupt.recv() => Stop::Interrupted,
         _ = terminate.recv() => Stop::Terminated,
     }
+}
+
+/// Whether SIGHUP reaches the process; only Linux tells.
+#[cfg(unix)]
+fn ends_with_its_terminal() -> bool {
+    /// The bit of SIGHUP in a set of signals.
+    const HANG_UP: u64 = 1;
+    static ANSWER: LazyLock<bool> = LazyLock::new(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set & HANG_UP == 0)
+    });
+    *ANSWER
 }
 
 #[cfg(not(unix))]

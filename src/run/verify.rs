@@ -1,7 +1,6 @@
 //! `verify`: whether reports, saved plans and facts are of one run, and of this program.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use pushback_preflight::{ObjectRef, Operation, Outcome, RuleOutcome, Severity};
@@ -11,8 +10,8 @@ use serde_json::Value;
 use super::error::CommandError;
 use super::replay::{self, Replayed};
 use super::saved;
+use crate::bounded_file::{DOCUMENT, read_text};
 use crate::check::facts_file::{self, FactsFile};
-use crate::environment::reason;
 use crate::plan::saved::{SavedPlan, SavedTool};
 
 /// Differences that are named for two files.
@@ -135,8 +134,8 @@ pub fn verify(files: &[PathBuf], config: &[String]) -> Result<Verification, Comm
     let (mut read, mut mismatches): (Vec<Verified>, Vec<String>) = (Vec::new(), Vec::new());
     for path in files {
         let shown = path.display();
-        let text =
-            fs::read_to_string(path).map_err(|error| CommandError::usage(format!("{shown}: {}", reason(&error))))?;
+        let text = read_text(path, DOCUMENT)
+            .map_err(|reason| CommandError::usage(format!("{shown}: the file cannot be read: {reason}")))?;
         let (said, facts) = said(path, &text)?;
         if said.tool.version != version {
             mismatches.push(format!("{shown}: written by pushback {}, and this is {version}", said.tool.version));

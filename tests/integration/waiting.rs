@@ -309,7 +309,8 @@ fn what_is_not_to_be_waited_for_is_not() {
 }
 
 fn an_interrupted_run_releases_the_app_and_the_next_one_goes_on() {
-    for (signal, code, name) in [(Signal::INT, 130, "SIGINT"), (Signal::TERM, 143, "SIGTERM")] {
+    let signals = [(Signal::INT, 130, "SIGINT"), (Signal::TERM, 143, "SIGTERM"), (Signal::HUP, 143, "SIGHUP")];
+    for (signal, code, name) in signals {
         let app = App::new("interrupted");
         let mut web = stuck_deployment("web");
         web["metadata"]["annotations"] = json!({"kapp.k14s.io/change-group": "example.com/web"});

@@ -11,7 +11,8 @@ use super::connect::Announce;
 use super::{client, exec};
 use crate::cluster::ClusterError;
 
-/// Credentials that expire within this many seconds are not used for a new request.
+/// Credentials that expire within this many seconds are not used for a new request. Those that live shorter are renewed
+/// once half of their time is over.
 const RENEW_BEFORE: i64 = 30;
 
 /// The client of a run, and its authentication.
@@ -31,6 +32,8 @@ struct State {
     client: Client,
     authorization: Option<HeaderValue>,
     expires: Option<Timestamp>,
+    /// Seconds before the expiry from which on the credentials are renewed.
+    renew_before: i64,
     generation: u64,
 }
 
@@ -44,7 +47,8 @@ pub(super) struct Credentials {
 impl Authenticator {
     /// A client that manages its credentials itself.
     pub(super) fn plain(client: Client) -> Self {
-        Self { plugin: None, state: Mutex::new(State { client, authorization: None, expires: None, generation: 0 }) }
+        let state = State { client, authorization: None, expires: None, renew_before: 0, generation: 0 };
+        Self { plugin: None, state: Mutex::new(state) }
     }
 
     /// Builds the client, with a plugin's credentials if the user has one; the plugin is announced before it runs.
@@ -70,7 +74,7 @@ impl Authenticator {
         let mut state = self.state.lock().await;
         if let (Some(plugin), Some(expires)) = (&self.plugin, state.expires) {
             let left = expires.duration_since((plugin.now)()).as_secs();
-            if left < RENEW_BEFORE {
+            if left < state.renew_before {
                 match plugin.ask(false, state.generation + 1).await {
                     Ok(renewed) => *state = renewed,
                     Err(error) if left <= 0 => return Err(error),
@@ -105,12 +109,30 @@ impl Plugin {
             config.auth_info.client_key_data = Some(key.into());
         }
         let client = client::build(&config)?;
-        Ok(State { client, authorization: credential.authorization, expires: credential.expires, generation })
+        let exec::Credential { authorization, expires, .. } = credential;
+        let lifetime = expires.map(|expires| expires.duration_since((self.now)()).as_secs());
+        let renew_before = lifetime.map_or(0, renew_before);
+        Ok(State { client, authorization, expires, renew_before, generation })
     }
+}
+
+/// Returns how many seconds before their expiry credentials of this lifetime are renewed.
+fn renew_before(lifetime: i64) -> i64 {
+    (lifetime / 2).clamp(0, RENEW_BEFORE)
 }
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authenticator").field("plugin", &self.plugin.is_some()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_that_live_shortly_are_used_for_half_of_their_time() {
+        assert_eq!([-5, 0, 20, 60, 3600].map(renew_before), [0, 0, 10, 30, 30]);
     }
 }

@@ -33,8 +33,8 @@ const MAX_ANSWER: u64 = 1 << 20;
 pub(super) struct Plugin {
     /// Its configuration in the kubeconfig.
     pub(super) config: ExecConfig,
-    /// Path of the program.
-    program: PathBuf,
+    /// Path of the program; `None` if it is not installed.
+    program: Option<PathBuf>,
     /// The user entry that configures it: `user "dev" of /home/me/.kube/config`.
     owner: String,
 }
@@ -52,7 +52,7 @@ impl Plugin {
         let program = located(&command, (options.environment)("PATH"));
         // A bare name means the program found through PATH, never a file of that name elsewhere.
         let is = |allowed: &String| {
-            Path::new(allowed) == program || (*allowed == command && !allowed.contains(MAIN_SEPARATOR))
+            program.as_deref() == Some(Path::new(allowed)) || (*allowed == command && !allowed.contains(MAIN_SEPARATOR))
         };
         if options.credential_plugins.as_ref().is_some_and(|allowed| !allowed.iter().any(is)) {
             return Err(configuration(format!(
@@ -70,7 +70,9 @@ impl Plugin {
             1 => " with 1 argument".to_owned(),
             count => format!(" with {count} arguments"),
         };
-        format!("running the credential plugin {}{arguments}, for {}", self.program.display(), self.owner)
+        let named = || self.config.command.as_deref().map(Path::new);
+        let program = self.program.as_deref().or_else(named).unwrap_or(Path::new(""));
+        format!("running the credential plugin {}{arguments}, for {}", program.display(), self.owner)
     }
 }
 
@@ -81,16 +83,15 @@ impl fmt::Debug for Plugin {
     }
 }
 
-/// The path of a program: through PATH if it is a bare name. Entries relative to the working directory are skipped;
-/// that may be an untrusted checkout.
-fn located(command: &str, path: Option<OsString>) -> PathBuf {
+/// Returns the path of a program: through PATH if it is a bare name, `None` if none of its folders has it. Entries
+/// relative to the working directory are skipped; that may be an untrusted checkout.
+fn located(command: &str, path: Option<OsString>) -> Option<PathBuf> {
     if !cfg!(unix) || command.contains(MAIN_SEPARATOR) {
-        return command.into();
+        return Some(command.into());
     }
     let path = path.unwrap_or_default();
     let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(command));
-    let found = places.into_iter().find(|place| is_executable(place));
-    found.unwrap_or_else(|| command.into())
+    places.into_iter().find(|place| is_executable(place))
 }
 
 #[cfg(unix)]
@@ -151,7 +152,13 @@ pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, Clus
         Some(ExecInteractiveMode::Always | ExecInteractiveMode::IfAvailable) | None => terminal,
     };
 
-    let mut command = tokio::process::Command::new(&plugin.program);
+    let missing = || {
+        let hint = config.install_hint.as_deref().unwrap_or_default().trim();
+        let hint = if hint.is_empty() { String::new() } else { format!("; the kubeconfig says: {hint}") };
+        fail(format!("the credential plugin \"{program}\" is not installed or not in PATH{hint}"))
+    };
+    // A bare name would be searched again, also in the folders that were skipped.
+    let mut command = tokio::process::Command::new(plugin.program.as_ref().ok_or_else(missing)?);
     command.args(config.args.iter().flatten());
     for variable in config.env.iter().flatten() {
         if let (Some(name), Some(value)) = (variable.get("name"), variable.get("value")) {
@@ -183,11 +190,7 @@ pub(super) async fn run(plugin: &Plugin, first: bool) -> Result<Credential, Clus
             let seconds = timeout.as_secs();
             return Err(fail(format!("the credential plugin \"{program}\" did not end within {seconds} s")));
         }
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => {
-            let hint = config.install_hint.as_deref().unwrap_or_default().trim();
-            let hint = if hint.is_empty() { String::new() } else { format!("; the kubeconfig says: {hint}") };
-            return Err(fail(format!("the credential plugin \"{program}\" is not installed or not in PATH{hint}")));
-        }
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
         Ok(Err(error)) => return Err(fail(format!("the credential plugin \"{program}\" cannot be run: {error}"))),
         Ok(Ok(None)) => {
             return Err(fail(format!(
@@ -326,18 +329,31 @@ mod tests {
         let program = folder.path().join("login");
         std::fs::write(&program, "").unwrap();
         let path = Some(std::env::join_paths([Path::new("."), Path::new("/nowhere"), folder.path()]).unwrap());
-        assert_eq!(located("login", path.clone()), Path::new("login"), "it cannot be run");
+        assert_eq!(located("login", path.clone()), None, "it cannot be run");
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        assert_eq!(located("login", path.clone()), program);
-        assert_eq!(located("./login", path), Path::new("./login"));
+        assert_eq!(located("login", path.clone()), Some(program));
+        assert_eq!(located("./login", path), Some("./login".into()));
         let said = found(plugin("/bin/sh", "hunter2"), None).unwrap().announcement();
         assert_eq!(said, "running the credential plugin /bin/sh with 2 arguments, for user \"u\" of kubeconfig");
     }
 
     #[cfg(unix)]
+    #[tokio::test]
+    async fn plugin_of_a_relative_path_entry_is_not_run() {
+        fn path(_: &str) -> Option<OsString> {
+            Some("bin:.".into())
+        }
+        let options = ConnectOptions { environment: path, ..ConnectOptions::default() };
+        // The test's working directory has no `sh`; a bare name would be searched in the PATH of this process.
+        let plugin = Plugin::find(plugin("sh", "exit 0"), "user \"u\"".to_owned(), &options).unwrap();
+        let message = run(&plugin, false).await.map(|_| ()).unwrap_err().message;
+        assert_eq!(message, "the credential plugin \"sh\" is not installed or not in PATH");
+    }
+
+    #[cfg(unix)]
     #[test]
     fn only_plugins_of_the_list_are_run() {
-        let sh = located("sh", std::env::var_os("PATH"));
+        let sh = located("sh", std::env::var_os("PATH")).unwrap();
         assert!(found(plugin("sh", ""), Some(&["aws", "sh"])).is_ok());
         assert!(found(plugin("sh", ""), Some(&[sh.to_str().unwrap()])).is_ok());
         for (command, allowed) in [("sh", &["aws"][..]), ("sh", &[]), ("/tmp/evil/sh", &["sh"]), ("sh", &["none"])] {

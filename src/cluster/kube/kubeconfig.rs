@@ -7,16 +7,17 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use http::Uri;
+use http::{HeaderValue, Uri};
 use kube::Config;
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError};
 use secrecy::ExposeSecret;
 
 use super::connect::ConnectOptions;
 use super::exec::Plugin;
-use super::proxy;
+use crate::bounded_file::is_inherited_pipe;
 use crate::cluster::{ClusterError, ErrorKind};
 use crate::environment::reason;
+use crate::proxy;
 use crate::redact::Secrets;
 
 /// Maximum size of a kubeconfig; those of fleets with certificates for hundreds of clusters stay below it.
@@ -181,13 +182,6 @@ fn too_long(name: &str, longest: u64) -> ClusterError {
     configuration(format!("{name} is larger than {} MiB", longest >> 20))
 }
 
-/// A pipe that the shell has opened: `KUBECONFIG=<(fetch-kubeconfig)`.
-fn is_inherited_pipe(path: &Path) -> bool {
-    let place =
-        path.parent().is_some_and(|folder| [Path::new("/dev/fd"), Path::new("/proc/self/fd")].contains(&folder));
-    place && fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
-
 /// Checks every file that the kubeconfig makes us or the client library read.
 fn check_files(cluster: &Cluster, user: &AuthInfo) -> Result<(), ClusterError> {
     let files = [
@@ -250,6 +244,12 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
     let mut exec = user.exec.take().filter(|_| !has_credentials(&user));
     refuse_old_provider(&user, origin)?;
     check_files(&cluster, &user)?;
+    // The client library panics on it.
+    if user.token.as_ref().is_some_and(|token| HeaderValue::from_str(token.expose_secret()).is_err()) {
+        let user = context.user.as_deref().unwrap_or_default();
+        let message = format!("the token of user \"{user}\" in {origin} has a line break or another control character");
+        return Err(configuration(message));
+    }
     let info = ExecAuthCluster::try_from(&cluster).map_err(|error| unreadable(&error, origin))?;
     let mut config = Config::new(server(&cluster, &user, &name)?);
     if let Some(bundle) = &info.certificate_authority_data {
@@ -264,7 +264,8 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
     config.accept_invalid_certs = cluster.insecure_skip_tls_verify.unwrap_or(false);
     config.disable_compression = cluster.disable_compression.unwrap_or(false);
     config.tls_server_name = cluster.tls_server_name.filter(|name| !name.is_empty());
-    config.proxy_url = proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), options.environment)?;
+    config.proxy_url =
+        proxy::choose(&config.cluster_url, cluster.proxy_url.as_deref(), options.environment).map_err(configuration)?;
     let secrets = credentials(&user, config.proxy_url.as_ref());
     config.auth_info = user;
     let owner = || format!("user \"{}\" of {origin}", context.user.as_deref().unwrap_or_default());
@@ -353,7 +354,7 @@ fn certificates(bundle: &[u8], cluster: &str) -> Result<Vec<Vec<u8>>, ClusterErr
 fn in_cluster(options: &ConnectOptions) -> Result<Target, ClusterError> {
     let mut config = Config::incluster()
         .map_err(|error| configuration(format!("running in a Pod, but its service account cannot be used: {error}")))?;
-    config.proxy_url = proxy::choose(&config.cluster_url, None, options.environment)?;
+    config.proxy_url = proxy::choose(&config.cluster_url, None, options.environment).map_err(configuration)?;
     let secrets = credentials(&config.auth_info, config.proxy_url.as_ref());
     Ok(Target { config, plugin: None, secrets, context: "in-cluster".to_owned() })
 }
@@ -555,6 +556,13 @@ users:
         let named = |path: &Path| ConnectOptions { kubeconfig: Some(path.to_owned()), ..ConnectOptions::default() };
         assert_eq!(message(&named(&huge)), format!("the kubeconfig {} is larger than 16 MiB", huge.display()));
         assert_eq!(message(&named(Path::new("/dev/zero"))), "the kubeconfig /dev/zero is no regular file");
+    }
+
+    #[test]
+    fn token_that_no_header_can_hold_is_refused() {
+        let message = message(&options(&with_fields("", "token: \"hunter2\\nhunter2\"")));
+        assert!(message.starts_with("the token of user "), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
 
     #[test]

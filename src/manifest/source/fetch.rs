@@ -4,12 +4,14 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ureq::http::Uri;
 use ureq::http::header::{CONTENT_TYPE, LOCATION};
 use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
 use crate::manifest::input::{InputError, error_in};
 use crate::manifest::limits::read_limited;
+use crate::proxy;
 
 const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -17,9 +19,9 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Fetches a URL. `None` if it has more than `limit` bytes.
 pub(super) fn fetch(url: &Url, name: &str, limit: usize) -> Result<Option<Vec<u8>>, InputError> {
-    let agent = agent();
     let mut url = url.clone();
     for _ in 0..=MAX_REDIRECTS {
+        let agent = agent(proxy(&url, name)?);
         let mut response = agent.get(url.as_str()).call().map_err(|error| failed(name, &error))?;
         let status = response.status();
         if status.is_redirection() {
@@ -63,7 +65,16 @@ fn redirect(from: &Url, target: Option<&str>, name: &str) -> Result<Url, InputEr
     Err(error_in(name, message, &["Use a URL that stays on https."]))
 }
 
-fn agent() -> ureq::Agent {
+/// Selects the proxy for a URL. ureq itself connects directly where it does not understand the environment.
+fn proxy(url: &Url, name: &str) -> Result<Option<ureq::Proxy>, InputError> {
+    let unusable = |reason: String| error_in(name, reason, &["Correct the environment variable, or unset it."]);
+    let server: Uri = url.as_str().parse().map_err(|_| error_in(name, "not a URL of a server", &[]))?;
+    let chosen = proxy::choose(&server, None, |name| std::env::var_os(name)).map_err(unusable)?;
+    let parsed = chosen.map(|proxy| ureq::Proxy::new(&proxy.to_string())).transpose();
+    parsed.map_err(|_| unusable("the proxy of the environment cannot be used".to_owned()))
+}
+
+fn agent(proxy: Option<ureq::Proxy>) -> ureq::Agent {
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::PlatformVerifier)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -71,6 +82,7 @@ fn agent() -> ureq::Agent {
     // Redirects are followed here, to check the scheme of each target.
     let config = ureq::Agent::config_builder()
         .tls_config(tls)
+        .proxy(proxy)
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)

@@ -349,15 +349,17 @@ impl<'tree> Constructor<'tree, '_> {
     }
 }
 
+/// Code of the warning for a key that a map has twice.
+pub const DUPLICATE_KEY: &str = "yaml-duplicate-key";
+
 /// The warning for an entry that overrides an earlier one with the same key, unless that is conventional.
 fn overridden(earlier: &Entry, later: &Entry) -> Option<(InputWarning, Place)> {
     let key = &later.key;
     let first = earlier.place.line;
     let (code, message) = match (earlier.merged, later.merged) {
-        (false, false) if later.alias.is_none() => (
-            "yaml-duplicate-key",
-            format!("the key `{key}` is already given in line {first}; the value here replaces it"),
-        ),
+        (false, false) if later.alias.is_none() => {
+            (DUPLICATE_KEY, format!("the key `{key}` is already given in line {first}; the value here replaces it"))
+        }
         (false, true) => (
             "yaml-merge-override",
             format!("the merge key replaces `{key}`, which line {first} gives; put `<<` first to keep that"),

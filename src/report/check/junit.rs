@@ -246,6 +246,17 @@ mod tests {
         assert_eq!(names[1], format!("{} (2)", names[0]));
     }
 
+    #[test]
+    fn every_character_becomes_one_that_xml_allows() {
+        let all: String = ('\0'..=char::MAX).collect();
+        let allowed =
+            |c: char| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+        let text = text(&hostile_report(&all));
+        let refused: Vec<char> = text.chars().filter(|c| !allowed(*c)).collect();
+        assert_eq!(refused, Vec::<char>::new());
+        Report::deserialize_from_str(&text).expect("junit");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pushback_preflight::quoted;
 
 use super::{identity, parts};
 use crate::atomic_file;
@@ -77,8 +76,8 @@ impl SavePlan {
         atomic_file::replace(&path, saved.render().as_bytes()).map_err(unwritable)?;
         let message = format!("plan written to {}, valid until {}", path.display(), saved.expires);
         run.events.send(Event::Diagnostic { code: DiagnosticCode::PlanSaved, message });
-        let typed = quoted(&path.to_string_lossy());
-        let hints = vec![format!("`pushback apply --plan {typed}` carries it out as long as nothing has moved")];
+        let apply = run.environment.invocation.command(&["apply", "--plan", &path.to_string_lossy()]);
+        let hints = vec![format!("`{apply}` carries it out as long as nothing has moved")];
         let end = End { hints, ..End::of_diff(plan.has_changes(), exit_status) };
         std::mem::forget((setup, plan, report));
         Ok(end)

@@ -7,6 +7,7 @@ use pushback_preflight::conversion::goldens;
 
 use super::conversion::ConversionFiles;
 use super::programs::NamedPrograms;
+use crate::bounded_file::{DOCUMENT, read_text};
 use crate::environment::reason;
 use crate::manifest::files;
 use crate::run::error::CommandError;
@@ -41,7 +42,7 @@ impl GoldenRun {
             let text = render(&[&golden.before, &golden.after]);
             known.push(path.clone());
             let shown = files::shown(&path);
-            match fs::read_to_string(&path) {
+            match read_text(&path, DOCUMENT) {
                 Ok(old) if old == text => report.equal.push(shown),
                 _ if self.update => {
                     let written = fs::create_dir_all(&self.folder).and_then(|()| fs::write(&path, &text));

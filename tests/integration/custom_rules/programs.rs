@@ -3,10 +3,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{POLICY, check, config, findings, shop};
-use crate::support::{Pushback, TestCase, cases, poll};
+use crate::support::{Pushback, Running, TestCase, cases, poll};
 
 pub(super) fn tests() -> Vec<TestCase> {
     cases![
@@ -16,6 +17,10 @@ pub(super) fn tests() -> Vec<TestCase> {
         Nothing: a_program_that_misbehaves_refuses_and_harms_nobody,
         Nothing: what_a_program_leaves_behind_is_ended,
         Nothing: a_program_that_fills_the_memory_is_ended,
+        Nothing: program_that_complains_at_length_is_heard,
+        Nothing: program_that_starts_many_processes_is_ended,
+        Nothing: memory_of_all_processes_counts_together,
+        Nothing: interrupted_run_ends_its_program,
         Nothing: control_characters_of_a_program_reach_no_terminal,
         Nothing: a_program_runs_only_for_a_policy_that_the_user_names,
         Nothing: a_program_is_not_run_where_it_has_nothing_to_judge,
@@ -129,8 +134,9 @@ fn a_program_that_misbehaves_refuses_and_harms_nobody() {
         ("trap '' TERM INT; while :; do :; done", "it has not answered within 2 s"),
         ("echo broken >&2; exit 3", "exit status: 3: broken"),
         ("kill -9 $$", "signal: 9"),
-        ("exit 0", "no JSON"),
-        ("echo hello", "no JSON"),
+        ("exit 0", "not JSON"),
+        ("echo hello", "not JSON"),
+        (&format!("echo '{}'", NOTHING.replace("\"findings\"", "\"findings\":[],\"findings\"")), "has a key twice"),
         ("echo '[]'", "expected an answer of rules.pushback.dev/v1 RuleResponse, found nothing nothing"),
         ("cat", "found rules.pushback.dev/v1 RuleRequest"),
         (&format!("echo '{}'", NOTHING.replace("/v1", "/v2")), "found rules.pushback.dev/v2 RuleResponse"),
@@ -191,7 +197,41 @@ fn a_program_that_fills_the_memory_is_ended() {
     let fills = |bytes: u32| with(&format!("text=$(head -c {bytes} /dev/zero | tr '\\0' x)\necho '{NOTHING}'"));
     check(&fills(1_000_000), &POLICY).expect(0);
     let reason = unable(&fills(200_000_000), &[]);
-    assert!(reason.contains("it failed with"), "{reason}");
+    assert!(reason.contains("it failed with") || reason.contains("filled more than 64 MiB"), "{reason}");
+}
+
+fn program_that_complains_at_length_is_heard() {
+    let pushback = with(&format!("head -c 1000000 /dev/zero | tr '\\0' x >&2\necho '{NOTHING}'"));
+    check(&pushback, &POLICY).expect(0);
+}
+
+fn program_that_starts_many_processes_is_ended() {
+    let pushback = with("for i in $(seq 300); do sleep 600 & done\nsleep 600");
+    assert!(unable(&pushback, &[]).contains("it started more than 64 processes"));
+}
+
+fn memory_of_all_processes_counts_together() {
+    // Each of them is within the limit of 64 MiB.
+    let one = "(text=$(head -c 12000000 /dev/zero | tr '\\0' x); sleep 600) &";
+    let pushback = with(&format!("{}\nsleep 600", [one; 8].join("\n")));
+    let policy = config(&rules("").replace("timeout: 2s", "timeout: 60s"));
+    pushback.write("policy.yaml", policy);
+    assert!(unable(&pushback, &[]).contains("its processes filled more than 64 MiB of memory"));
+}
+
+fn interrupted_run_ends_its_program() {
+    let pushback = with("echo $$ > running; exec sleep 600");
+    pushback.write("policy.yaml", config(&rules("").replace("timeout: 2s", "timeout: 60s")));
+    let arguments = ["check", "-f", "app", "--cluster", "dir:live", "--config", "policy.yaml"];
+    let run = Running::start(pushback.command(&arguments));
+    let running = poll(std::time::Duration::from_secs(30), || {
+        std::fs::read_to_string(pushback.directory().join("running")).ok().filter(|text| text.ends_with('\n'))
+    });
+    let process = format!("/proc/{}/cmdline", running.expect("a program").trim());
+    run.signal(Signal::TERM);
+    run.finish_within(std::time::Duration::from_secs(30)).expect(143);
+    let is_over = || !std::fs::read_to_string(&process).is_ok_and(|line| !line.is_empty());
+    assert!(poll(std::time::Duration::from_secs(10), || is_over().then_some(())).is_some(), "it still runs");
 }
 
 fn control_characters_of_a_program_reach_no_terminal() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::api::ApiClient;
-use crate::support::wait_until;
+use crate::support::poll;
 
 /// The garbage collector and the namespace controller are done within this time.
 const SETTLED_WITHIN: Duration = Duration::from_secs(120);
@@ -69,7 +69,8 @@ pub(super) struct ClusterState(BTreeMap<Identity, (String, Value)>);
 impl ClusterState {
     /// Waits until no deletion is under way, and returns the objects of the round with this prefix.
     pub(super) fn settled(api: &ApiClient, prefix: &str) -> Self {
-        wait_until("every deletion is done", SETTLED_WITHIN, || {
+        let mut going = Vec::new();
+        let settled = poll(SETTLED_WITHIN, || {
             let objects = list_everything(api);
             let uids: BTreeSet<&str> = objects.iter().filter_map(|object| object["metadata"]["uid"].as_str()).collect();
             let is_going = |object: &Value| {
@@ -79,12 +80,15 @@ impl ClusterState {
                         && owners.iter().all(|owner| owner["uid"].as_str().is_none_or(|uid| !uids.contains(uid))))
             };
             let of_round: Vec<&Value> = objects.iter().filter(|object| is_of_round(object, prefix)).collect();
-            if of_round.iter().any(|object| is_going(object)) {
+            going =
+                of_round.iter().filter(|object| is_going(object)).map(|object| object["metadata"].clone()).collect();
+            if !going.is_empty() {
                 return None;
             }
             let kept = of_round.into_iter().filter(|object| !is_made_by_controllers(object));
             Some(Self(kept.map(|object| (identity(object), (uid(object), content(object)))).collect()))
-        })
+        });
+        settled.unwrap_or_else(|| panic!("within {SETTLED_WITHIN:?} these were not deleted: {going:#?}"))
     }
 
     /// Whether there is an object of this name.

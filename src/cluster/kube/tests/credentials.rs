@@ -40,7 +40,7 @@ fn kubeconfig(server: &str, folder: &Path, expires: &str) -> ConnectOptions {
         "clusters": [{"name": "c", "cluster": {"server": server}}],
         "users": [{"name": "u", "user": {"exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": "sh", "args": ["-c", script],
+            "command": "/bin/sh", "args": ["-c", script],
         }}}],
     });
     ConnectOptions {
