@@ -28,6 +28,8 @@ pub enum Claim {
     Not(Box<Claim>),
     /// The second if the first is true, the third if it is false.
     If(Box<[Claim; 3]>),
+    /// Both are true, or both are false.
+    Same(Box<[Claim; 2]>),
     /// `has(path)`
     Present(FieldPath),
     /// A comparison with a literal.
@@ -281,8 +283,8 @@ impl Reader<'_> {
             (None, None) if is_truth(left) || is_truth(right) => {
                 let (one, other) = (self.claim(left), self.claim(right));
                 match order {
-                    Order::Equal => same(one, other),
-                    Order::Unequal => Claim::Not(Box::new(same(one, other))),
+                    Order::Equal => Claim::Same(Box::new([one, other])),
+                    Order::Unequal => Claim::Not(Box::new(Claim::Same(Box::new([one, other])))),
                     _ => Claim::Related(self.term(left), order, self.term(right)),
                 }
             }
@@ -430,12 +432,6 @@ impl Reader<'_> {
 /// The claim that the last field is present; it is false, not an error, if an earlier one is absent.
 fn presence(path: &[String]) -> Claim {
     Claim::All((1..=path.len()).map(|length| Claim::Present(path[..length].to_vec())).collect())
-}
-
-fn same(one: Claim, other: Claim) -> Claim {
-    let not = |claim: &Claim| Claim::Not(Box::new(claim.clone()));
-    let neither = Claim::All(vec![not(&one), not(&other)]);
-    Claim::Any(vec![Claim::All(vec![one, other]), neither])
 }
 
 /// Whether an expression obviously has a boolean result.

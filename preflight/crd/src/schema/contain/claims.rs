@@ -60,6 +60,27 @@ pub(super) struct Scene<'s> {
     pub(super) is_resource: bool,
 }
 
+/// Maximum [`weight`] of one comparison of truth values, or of one conditional.
+const MOST_WEIGHT: usize = 1_000;
+
+/// The number of claims in the constraints of a claim. Each operand of a comparison of truth values, and each condition,
+/// occurs in them twice, so that nested ones grow exponentially.
+pub(super) fn weight(claim: &Claim) -> usize {
+    let sum = |claims: &[Claim]| claims.iter().map(weight).fold(1, usize::saturating_add);
+    match claim {
+        Claim::All(claims) | Claim::Any(claims) => sum(claims),
+        Claim::Not(inner) => weight(inner),
+        Claim::Each { body, .. } | Claim::Tallied { body, .. } => weight(body).saturating_add(1),
+        Claim::Same(parts) => sum(&**parts).saturating_mul(2),
+        Claim::If(parts) => {
+            let [condition, then, otherwise] = parts.each_ref().map(weight);
+            condition.saturating_mul(2).saturating_add(then).saturating_add(otherwise)
+        }
+        Claim::OfString(_, ways) => sum(&**ways),
+        _ => 1,
+    }
+}
+
 /// What the server sees to in every resource: the search knows more about these fields.
 static RESOURCE: LazyLock<Schema> = LazyLock::new(|| {
     Schema::of(&json!({
@@ -83,6 +104,15 @@ impl<'s> Scene<'s> {
             (Claim::All(claims), Asked::True | Asked::NotFalse)
             | (Claim::Any(claims), Asked::False | Asked::NotTrue) => Logic::All(each(claims)),
             (Claim::All(claims), _) | (Claim::Any(claims), _) => Logic::Any(each(claims)),
+            (Claim::Same(_) | Claim::If(_), _) if weight(claim) > MOST_WEIGHT => Logic::anything(),
+            (Claim::Same(parts), _) => {
+                let both = |asked| parts.iter().map(|part| self.logic(part, asked)).collect();
+                let (first, second) = (both(asked), both(asked.negated()));
+                match asked {
+                    Asked::True | Asked::NotFalse => Logic::Any(vec![Logic::All(first), Logic::All(second)]),
+                    Asked::False | Asked::NotTrue => Logic::All(vec![Logic::Any(first), Logic::Any(second)]),
+                }
+            }
             (Claim::If(parts), _) => {
                 let [condition, then, otherwise] = &**parts;
                 let pair = |first: Logic<'f>, second| vec![first, self.logic(second, asked)];

@@ -15,6 +15,8 @@ use crate::schema::cel::Order;
 const MOST_WAYS: usize = 200;
 /// Maximum number of steps to find them.
 const MOST_STEPS: usize = 5_000;
+/// Maximum number of constraints that are copied or examined in these steps.
+const MOST_COPIES: u64 = 200_000;
 /// Maximum depth of nested lists that is examined.
 const MOST_DEPTH: usize = 4;
 
@@ -72,14 +74,23 @@ impl<'f> Logic<'f> {
         Self::Any(Vec::new())
     }
 
-    /// The same as a formula, if it concerns only fields.
+    /// The formula of these constraints, if they concern only fields.
     fn plain(&self) -> Option<Formula<'f>> {
-        let each = |parts: &[Self]| parts.iter().map(Self::plain).collect::<Option<Vec<_>>>();
         match self {
             Self::Plain(formula) => Some(formula.clone()),
-            Self::All(parts) => each(parts).map(Formula::All),
-            Self::Any(parts) => each(parts).map(Formula::Any),
+            Self::All(parts) => parts.iter().map(Self::plain).collect::<Option<Vec<_>>>().map(Formula::All),
+            Self::Any(parts) => any_plain(parts),
             Self::Held(..) | Self::Ordered(..) | Self::Items { .. } => None,
+        }
+    }
+
+    /// The number of its parts.
+    fn size(&self) -> u64 {
+        match self {
+            Self::All(parts) | Self::Any(parts) => 1 + parts.iter().map(Self::size).sum::<u64>(),
+            Self::Plain(formula) => formula.weight(),
+            Self::Held(..) | Self::Ordered(..) => 1,
+            Self::Items { inner, .. } => 1 + inner.size(),
         }
     }
 
@@ -101,8 +112,13 @@ impl<'f> Logic<'f> {
     /// A formula that every value satisfying this also satisfies; `None` if finding one takes too long. If there are no
     /// alternatives, no such value exists.
     pub(super) fn formula(self, solver: &mut Solver) -> Option<Formula<'f>> {
-        formula_of(self, &mut Budget { ways: MOST_WAYS, steps: MOST_STEPS, solver }, 0)
+        formula_of(self, &mut Budget { ways: MOST_WAYS, steps: MOST_STEPS, copies: MOST_COPIES, solver }, 0)
     }
+}
+
+/// The formula that one of these constraints holds, if all concern only fields.
+fn any_plain<'f>(parts: &[Logic<'f>]) -> Option<Formula<'f>> {
+    parts.iter().map(Logic::plain).collect::<Option<Vec<_>>>().map(Formula::Any)
 }
 
 fn formula_subjects(formula: &Formula<'_>, path: &mut String, into: &mut BTreeSet<String>) {
@@ -130,6 +146,7 @@ fn formula_subjects(formula: &Formula<'_>, path: &mut String, into: &mut BTreeSe
 struct Budget<'b> {
     ways: usize,
     steps: usize,
+    copies: u64,
     solver: &'b mut Solver,
 }
 
@@ -141,6 +158,14 @@ struct Way<'f> {
     ordered: Vec<(String, String, bool)>,
     /// By list or map: constraints on some item or key, one each, and those on all.
     items: BTreeMap<(&'f [String], bool), [Vec<Logic<'f>>; 2]>,
+}
+
+impl Way<'_> {
+    fn size(&self) -> u64 {
+        let items = self.items.values().flatten().flatten().map(Logic::size).sum::<u64>();
+        let others = self.held.values().map(Vec::len).sum::<usize>() + self.ordered.len();
+        self.formulas.iter().map(Formula::weight).sum::<u64>() + items + others as u64
+    }
 }
 
 fn formula_of<'f>(logic: Logic<'f>, budget: &mut Budget<'_>, depth: usize) -> Option<Formula<'f>> {
@@ -181,10 +206,13 @@ fn ways<'f>(
                 if some { wanted.push(*inner) } else { always.push(*inner) }
             }
             Logic::Any(parts) if parts.len() == 1 => open.extend(parts),
-            Logic::Any(parts) => match Logic::Any(parts.clone()).plain() {
-                Some(formula) => way.formulas.push(formula),
-                None => choices.push(parts),
-            },
+            Logic::Any(parts) => {
+                budget.copies = budget.copies.checked_sub(parts.iter().map(Logic::size).sum())?;
+                match any_plain(&parts) {
+                    Some(formula) => way.formulas.push(formula),
+                    None => choices.push(parts),
+                }
+            }
         }
     }
     let Some(choice) = choices.pop() else {
@@ -193,7 +221,9 @@ fn ways<'f>(
         return Some(());
     };
     let rest: Vec<Logic<'f>> = choices.into_iter().map(Logic::Any).collect();
+    let size = rest.iter().map(Logic::size).sum::<u64>() + way.size();
     for part in choice {
+        budget.copies = budget.copies.checked_sub(size)?;
         let open = rest.iter().cloned().chain([part]).collect();
         ways(open, way.clone(), found, budget, depth)?;
     }

@@ -146,3 +146,43 @@ fn a_witness_obeys_the_rest_of_a_release() {
         assert_eq!(damage.others, 0, "{} {:?}: {witness}", difference.keyword, difference.path);
     }
 }
+
+/// Operands of a comparison of truth values, and conditions, occur twice in the constraints of a rule: nested ones would
+/// grow exponentially.
+#[test]
+fn nested_truth_values_and_conditions_are_judged_within_the_budget() {
+    let terms = 0..60;
+    let has = |index: usize| format!("has(self.b{index})");
+    let conditional = |inner: String, index: usize| format!("({inner} ? {} : !{})", has(index), has(index));
+    let as_condition = terms.clone().skip(1).take(40).fold(has(0), conditional);
+    let chain = |operator: &str, term: &dyn Fn(usize) -> String| {
+        terms.clone().map(term).collect::<Vec<_>>().join(&format!(" {operator} "))
+    };
+    let rules = [
+        chain("!=", &has),
+        chain("==", &has),
+        chain("!=", &|index| format!("(self.i{index} > {index})")),
+        chain("==", &|index| format!("(size(self.s{index}) > {index})")),
+        chain("!=", &|index| format!("self.?b{index}.orValue(false)")),
+        chain("!=", &|index| conditional(has(index), index + 1)),
+        as_condition.clone(),
+        format!("[1].all(x, {as_condition})"),
+        format!("({as_condition}) != ({})", chain("!=", &has)),
+    ];
+    let kinds = [("b", "boolean"), ("i", "integer"), ("s", "string")];
+    let fields = |(name, kind): (&str, &str)| -> Vec<(String, Value)> {
+        (0..62).map(|index| (format!("{name}{index}"), json!({"type": kind}))).collect()
+    };
+    let properties: serde_json::Map<String, Value> = kinds.into_iter().flat_map(fields).collect();
+    for rule in rules {
+        let schema = |rules: Vec<&str>| {
+            let rules: Vec<Value> = rules.into_iter().map(|rule| json!({"rule": rule})).collect();
+            json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules})
+        };
+        let added = verdict(&schema(vec![]), &schema(vec![&rule]));
+        assert_ne!(added, "safe", "{rule}");
+        // Old rules of this kind prove nothing here, and take no longer.
+        let replaced = verdict(&schema(vec![&rule]), &schema(vec!["has(self.b0)"]));
+        assert_ne!(replaced, "safe", "{rule}");
+    }
+}
