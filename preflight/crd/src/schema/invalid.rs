@@ -3,6 +3,9 @@
 //!
 //! Follows k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`.
 
+mod conversion;
+mod document;
+mod metadata;
 mod path;
 mod problem;
 mod rules;
@@ -10,6 +13,7 @@ mod schema;
 
 use serde_json::Value;
 
+use super::pattern::Pattern;
 use super::pipeline::Path;
 use crate::names::{is_dns_1035_label, is_dns_subdomain};
 pub use problem::Problem;
@@ -23,27 +27,14 @@ pub fn problems(definition: &Value) -> Vec<Problem> {
         return Vec::new();
     }
     let mut found = Collector { path: Path::new(), problems: Vec::new() };
-    definition_name(&mut found, definition);
+    // What cannot be decoded is not validated.
+    document::check(&mut found, definition);
+    if !found.problems.is_empty() {
+        return found.problems;
+    }
+    metadata::check(&mut found, definition);
     found.below("spec", |found| spec(found, definition.get("spec").unwrap_or(&Value::Null)));
     found.problems
-}
-
-fn definition_name(found: &mut Collector, definition: &Value) {
-    let spec = definition.get("spec").unwrap_or(&Value::Null);
-    let (plural, group) = (text(&spec["names"], "plural"), text(spec, "group"));
-    let metadata = definition.get("metadata").unwrap_or(&Value::Null);
-    let name = text(metadata, "name");
-    found.below("metadata", |found| {
-        if !plural.is_empty() && !group.is_empty() && name != format!("{plural}.{group}") {
-            found.at("name", format!("must be {plural}.{group}, of spec.names.plural and spec.group"));
-        }
-        let is_protected = ["k8s.io", "kubernetes.io"]
-            .iter()
-            .any(|domain| group == *domain || group.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')));
-        if is_protected && text(&metadata["annotations"], "api-approved.kubernetes.io").is_empty() {
-            found.at("annotations", "groups of Kubernetes need the annotation api-approved.kubernetes.io");
-        }
-    });
 }
 
 fn spec(found: &mut Collector, spec: &Value) {
@@ -64,7 +55,7 @@ fn spec(found: &mut Collector, spec: &Value) {
     }
     found.below("names", |found| names(found, &spec["names"]));
     found.below("versions", |found| versions(found, spec));
-    found.below("conversion", |found| conversion(found, &spec["conversion"]));
+    found.below("conversion", |found| conversion::check(found, &spec["conversion"]));
 }
 
 fn names(found: &mut Collector, names: &Value) {
@@ -112,6 +103,38 @@ fn versions(found: &mut Collector, spec: &Value) {
             self::version(found, version);
         });
     }
+    hoisted(found, spec);
+}
+
+/// The server keeps what all versions have in common once for all of them, schemas apart from `selectableFields`: it
+/// then looks for the schema of the one where the other is.
+fn hoisted(found: &mut Collector, spec: &Value) {
+    let all = |same: fn(&Value) -> &Value| {
+        let mut of_versions = items(spec, "versions").map(|(_, version)| same(version));
+        of_versions.next().is_none_or(|first| of_versions.all(|other| other == first))
+    };
+    let has_fields = |version: &Value| items(version, "selectableFields").next().is_some();
+    if !items(spec, "versions").any(|(_, version)| has_fields(version)) {
+        return;
+    }
+    match (all(|version| at(version, "schema")), all(|version| at(version, "selectableFields"))) {
+        (false, true) => found.here(
+            "selectableFields of all versions are equal and their schemas are not, which the API server does not accept: \
+             make the schemas equal, or the fields different, if only in their order",
+        ),
+        (true, false) => {
+            for (index, _) in items(spec, "versions").filter(|(_, version)| has_fields(version)) {
+                found.below(index, |found| {
+                    found.at(
+                        "selectableFields",
+                        "schemas of all versions are equal and their selectableFields are not, which the API server does \
+                         not accept: make the fields equal, or the schemas different, if only in a description",
+                    );
+                });
+            }
+        }
+        _ => {}
+    }
 }
 
 fn version(found: &mut Collector, version: &Value) {
@@ -132,6 +155,12 @@ fn version(found: &mut Collector, version: &Value) {
             _ if version["deprecated"] != true => found.at("deprecationWarning", "is for deprecated versions only"),
             "" => found.at("deprecationWarning", "must not be empty"),
             warning if warning.len() > 256 => found.at("deprecationWarning", "must not be longer than 256 bytes"),
+            warning if !is_printable(warning) => {
+                found.at(
+                    "deprecationWarning",
+                    "must only contain printable characters, and no white space but the blank",
+                );
+            }
             _ => {}
         }
     }
@@ -143,6 +172,13 @@ fn version(found: &mut Collector, version: &Value) {
     if let Some(scale) = field(subresources, "scale") {
         found.below("subresources", |found| found.below("scale", |found| self::scale(found, scale)));
     }
+}
+
+/// Whether Go's `unicode.IsPrint` accepts every character: letters, marks, numbers, punctuation, symbols and the blank.
+fn is_printable(text: &str) -> bool {
+    let is_plain = |character: char| character.is_ascii_graphic() || character == ' ';
+    let printable = || Pattern::shared(r"^[\pL\pM\pN\pP\pS ]*$");
+    text.chars().all(is_plain) || printable().is_ok_and(|pattern| pattern.try_match(text) != Some(false))
 }
 
 fn printer_column(found: &mut Collector, column: &Value) {
@@ -172,34 +208,6 @@ fn scale(found: &mut Collector, scale: &Value) {
         if !is_absent && !prefixes.iter().any(|prefix| path.starts_with(prefix)) {
             found.at(key, format!("must start with {}", prefixes.join(" or ")));
         }
-    }
-}
-
-fn conversion(found: &mut Collector, conversion: &Value) {
-    if conversion.is_null() {
-        return;
-    }
-    let webhook = &conversion["webhook"];
-    match text(conversion, "strategy") {
-        "None" => {
-            if field(webhook, "clientConfig").is_some() || items(webhook, "conversionReviewVersions").count() > 0 {
-                found.at("webhook", "must not be set where strategy is None");
-            }
-        }
-        "Webhook" => found.below("webhook", |found| {
-            let client = &webhook["clientConfig"];
-            if client.is_null() {
-                found.at("clientConfig", "is required where strategy is Webhook");
-            } else if field(client, "url").is_some() == field(client, "service").is_some() {
-                found.at("clientConfig", "needs either url or service");
-            }
-            let versions: Vec<&str> =
-                items(webhook, "conversionReviewVersions").filter_map(|(_, version)| version.as_str()).collect();
-            if !versions.iter().any(|version| matches!(*version, "v1" | "v1beta1")) {
-                found.at("conversionReviewVersions", "must hold v1 or v1beta1");
-            }
-        }),
-        _ => found.at("strategy", "must be None or Webhook"),
     }
 }
 

@@ -10,6 +10,7 @@ mod time;
 mod uri;
 
 use std::sync::OnceLock;
+pub(in crate::schema) use uri::{UriParts, uri_parts};
 
 pub(super) use self::time::is_date_time;
 use super::Server;

@@ -12,7 +12,30 @@ enum Part {
     User,
 }
 
-/// An absolute URI or an absolute path.
+/// The parts of an absolute URI or an absolute path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::schema) struct UriParts<'a> {
+    pub(in crate::schema) scheme: &'a str,
+    pub(in crate::schema) user: Option<&'a str>,
+    /// The host, with the port.
+    pub(in crate::schema) host: &'a str,
+    pub(in crate::schema) query: &'a str,
+}
+
+/// The parts of a text; `None` if it is not an absolute URI or an absolute path.
+pub(in crate::schema) fn uri_parts(text: &str) -> Option<UriParts<'_>> {
+    let (scheme, rest) = scheme(text).filter(|_| is_request_uri(text))?;
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let authority = rest.strip_prefix("//").filter(|_| !scheme.is_empty()).unwrap_or_default();
+    let authority = &authority[..authority.find('/').unwrap_or(authority.len())];
+    let (user, host) = match authority.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, authority),
+    };
+    Some(UriParts { scheme, user, host, query })
+}
+
+/// Whether it is an absolute URI or an absolute path.
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return false;
