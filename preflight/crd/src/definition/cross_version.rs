@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::change::{Blocked, CROSS_VERSION_LOSS, Changes, Place, Proof, Safety};
 use super::{Crd, Strategy, Upgrade};
+use crate::schema::Schema;
 use crate::schema::contain::{self, Difference, Effect, SchemaStep};
 use crate::schema::pipeline::Resource;
 
@@ -39,31 +40,87 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         if is_unchanged || source.schema.digest == target.schema.digest {
             continue;
         }
-        let mut reported = before.map(|before| losses(upgrade, &source, &before)).unwrap_or_default();
+        let mut reported = Losses::new();
+        for before in targets_before(upgrade, conversion, used) {
+            note(&mut reported, losses(upgrade, &source, &before));
+        }
         // What the version itself no longer keeps is reported at its schema.
         if let Some(after) = upgrade.new_resource(from).filter(|after| after.schema.digest != source.schema.digest) {
-            for (place, is_proved) in losses(upgrade, &source, &after) {
-                *reported.entry(place).or_default() |= is_proved;
-            }
+            note(&mut reported, losses(upgrade, &source, &after));
         }
         let differences = converted(upgrade, &source, &target).into_iter();
         for difference in differences.filter(|difference| !is_reported(&reported, difference)) {
             loss(conversion, difference, changes);
         }
-        if !known {
-            let change = Change {
-                used,
-                is_new: !conversions_before.contains_key(&conversion),
-                was_converted: upgrade.old.strategy() == Strategy::Webhook && upgrade.old.version(to).is_some(),
-                is_served: upgrade.new.version(to).is_some_and(|version| version.served),
-            };
-            rejections(conversion, change, &contain::compare(&source, &target, upgrade.server), changes);
+        let change = Change {
+            used,
+            is_new: !known && !conversions_before.contains_key(&conversion),
+            was_converted: upgrade.old.strategy() == Strategy::Webhook && upgrade.old.version(to).is_some(),
+            is_served: upgrade.new.version(to).is_some_and(|version| version.served),
+        };
+        let mut differences = contain::compare(&source, &target, upgrade.server);
+        if !change.was_converted {
+            let seen = retyped_before(upgrade, &source, to);
+            differences.retain(|difference| !is_of_types(difference) || !seen.contains(&difference.path));
         }
+        if let Some(before) = before {
+            // Of a field that the version had, its own schema tells.
+            differences.retain(|it| is_of_types(it) && !declares(before.schema, &it.path));
+        }
+        rejections(conversion, change, &differences, changes);
+    }
+}
+
+/// The old versions through which an object went on its way, so that what they lack was lost before: the storage version
+/// and, if clients only read it there, the target version.
+fn targets_before<'u>(upgrade: &'u Upgrade<'_>, (from, to): Conversion<'_>, used: Use) -> Vec<Resource<'u>> {
+    if upgrade.old.strategy() != Strategy::None {
+        return Vec::new();
+    }
+    let storage = upgrade.old.versions.iter().find(|version| version.storage).map(|version| version.name);
+    // An object that is stored in another version went nowhere.
+    let is_stored_elsewhere = upgrade.old.stored_versions().contains(&from);
+    let written = storage.filter(|storage| *storage != from && !is_stored_elsewhere);
+    let was_served = upgrade.old.version(to).is_some_and(|version| version.served);
+    let read = Some(to).filter(|_| used == Use::Read && was_served);
+    written.into_iter().chain(read).filter_map(|version| upgrade.old_resource(version)).collect()
+}
+
+/// Whether the schema has the node.
+fn declares(schema: &Schema, path: &[SchemaStep]) -> bool {
+    let node = path.iter().try_fold(schema, |node, step| match step {
+        SchemaStep::Property(name) => node.properties.get(name).or_else(|| node.additional_schema()),
+        SchemaStep::Additional => node.additional_schema(),
+        SchemaStep::Items => node.items.as_deref(),
+    });
+    node.is_some()
+}
+
+/// The nodes at which clients of the version read values of another type already.
+fn retyped_before(upgrade: &Upgrade<'_>, source: &Resource<'_>, to: &str) -> Vec<Vec<SchemaStep>> {
+    let was_served = upgrade.old.strategy() == Strategy::None && upgrade.old.version(to).is_some_and(|it| it.served);
+    let Some(before) = upgrade.old_resource(to).filter(|_| was_served) else { return Vec::new() };
+    let differences = contain::compare(source, &before, upgrade.server).into_iter();
+    differences.filter(is_of_types).map(|difference| difference.path).collect()
+}
+
+/// Whether values are of another type, so that clients of the version cannot decode them.
+fn is_of_types(difference: &Difference) -> bool {
+    match &difference.proof {
+        contain::SchemaProof::Breaking { damage, .. } => damage.keyword == "type",
+        contain::SchemaProof::Unknown { .. } => ["type", "x-kubernetes-int-or-string"].contains(&difference.keyword),
+        contain::SchemaProof::Safe => false,
     }
 }
 
 /// Differences that are not safe, by node and keyword, with whether each is proved.
 type Losses = BTreeMap<(Vec<SchemaStep>, &'static str), bool>;
+
+fn note(known: &mut Losses, losses: Losses) {
+    for (place, is_proved) in losses {
+        *known.entry(place).or_default() |= is_proved;
+    }
+}
 
 fn losses(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Losses {
     let differences = converted(upgrade, source, target).into_iter();
@@ -87,7 +144,7 @@ fn is_reported(reported: &Losses, difference: &Difference) -> bool {
 /// What conversion drops. Conversion does not validate, whatever the target version requires of a write.
 fn converted(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Vec<Difference> {
     let schema = target.schema.without_constraints(source.schema);
-    contain::compare(source, &Resource { schema: &schema, ..*target }, upgrade.server)
+    contain::compare(source, &Resource { schema: &schema, scale: None, ..*target }, upgrade.server)
 }
 
 /// Every conversion: clients write in a served version, objects are stored in the storage version, and clients read
@@ -138,16 +195,14 @@ struct Change {
 
 impl Change {
     /// Whether a difference between the two versions affects existing objects. If a webhook no longer converts them,
-    /// every rejection does; if a version is new, only a difference of types does, since its clients cannot decode
-    /// them.
+    /// every rejection does; otherwise only a difference of types does, since clients of the version cannot decode the
+    /// values.
     fn harms(self, difference: &Difference) -> bool {
-        let (is_refused, is_of_types) = match &difference.proof {
-            contain::SchemaProof::Breaking { damage, .. } => {
-                (damage.effect == Effect::Rejected, damage.keyword == "type")
-            }
-            _ => (true, ["type", "x-kubernetes-int-or-string"].contains(&difference.keyword)),
+        let is_refused = match &difference.proof {
+            contain::SchemaProof::Breaking { damage, .. } => damage.effect == Effect::Rejected,
+            _ => true,
         };
-        self.is_new && is_refused && (self.was_converted || is_of_types)
+        is_refused && (is_of_types(difference) || (self.is_new && self.was_converted))
     }
 }
 

@@ -90,7 +90,7 @@ pub fn pair_losses((one, from): (&Value, &str), (other, to): (&Value, &str)) -> 
 #[must_use]
 pub fn converted_losses(source: &Resource<'_>, target: &Resource<'_>, server: Server) -> Vec<PairLoss> {
     let schema = target.schema.pruning(source.schema);
-    let pruning = Resource { schema: &schema, ..*target };
+    let pruning = Resource { schema: &schema, scale: None, ..*target };
     let found = contain::compare(source, &pruning, server).into_iter();
     let mut losses: Vec<PairLoss> = Vec::new();
     for loss in found.filter_map(|difference| loss(source, target, server, difference)) {
