@@ -53,6 +53,7 @@ pub(crate) fn pairs<'s>(old: &'s Schemas, new: &'s Schemas) -> impl Iterator<Ite
             version: &key.1,
             kind: "Example",
             status: false,
+            scale: None,
             preserve_unknown_fields: false,
         };
         Some([resource(old), resource(new)])

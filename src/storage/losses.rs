@@ -105,7 +105,15 @@ mod tests {
             "spec": {"type": "object", "properties": {"size": {"type": "integer"}}},
         }}));
         let (group, version, kind) = ("ex.com", "v2", "Cog");
-        let target = Resource { schema: &schema, group, version, kind, status: false, preserve_unknown_fields: false };
+        let target = Resource {
+            schema: &schema,
+            group,
+            version,
+            kind,
+            status: false,
+            scale: None,
+            preserve_unknown_fields: false,
+        };
         let mut losses = Losses::default();
         objects.iter().for_each(|object| losses.add(object, &target));
         losses

@@ -167,6 +167,7 @@ impl Scene<'_> {
             version: "v1",
             kind: "Test",
             status: false,
+            scale: None,
             preserve_unknown_fields: false,
         };
         for (index, (field, values)) in cases.iter().enumerate() {

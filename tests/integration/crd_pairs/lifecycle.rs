@@ -47,7 +47,8 @@ fn plain(definition: &Value, version: &str) -> Option<Value> {
     let schema = &definition.version(version)?["schema"]["openAPIV3Schema"];
     let read = Schema::of(schema);
     let (group, kind) = (definition.group(), definition.kind());
-    let resource = Resource { schema: &read, group, version, kind, status: false, preserve_unknown_fields: false };
+    let resource =
+        Resource { schema: &read, group, version, kind, status: false, scale: None, preserve_unknown_fields: false };
     let mut generator = Generator::new(1);
     let made = |_| {
         let mut made = generator.object_of(schema);

@@ -174,6 +174,7 @@ fn kept(pair: &Pair) -> Vec<(Value, Fate)> {
         version: "v1",
         kind: "Foo",
         status: false,
+        scale: None,
         preserve_unknown_fields: false,
     };
     let mut generator = Generator::new(1);

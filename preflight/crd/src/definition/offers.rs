@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::change::{Blocked, Changes, Proof, Safety};
 use super::lifecycle::missing;
 use super::{Upgrade, Version};
-use crate::schema::contain::{self, Effect, object_with};
+use crate::schema::contain::{self, Effect, object_with, unscalable_object};
 use crate::schema::pipeline::{self, Resource};
 
 /// Compares it version by version.
@@ -102,7 +102,12 @@ fn scale(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &
         }
         (None, Some(after)) => {
             let values = [None, Some(after.clone())];
-            Changes::moot(changes.in_version(old.name, KEYWORD, &keys, values, Proof::Safe(Safety::NotUsed)));
+            let (proof, witness) = unscalable(upgrade, old.name, after);
+            let change = changes.in_version(old.name, KEYWORD, &keys, values, proof);
+            change.witness = witness;
+            if matches!(change.proof, Proof::Safe(_)) {
+                Changes::moot(change);
+            }
         }
         (Some(before), Some(after)) => {
             for key in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
@@ -110,17 +115,34 @@ fn scale(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &
                 if was != is {
                     let keys = ["subresources", "scale", key];
                     let values = [was.cloned(), is.cloned()];
-                    let (proof, witness) = scaled_elsewhere(upgrade, old.name, key, [was, is]);
+                    let validated = is.map(|path| json!({key: path}));
+                    let refused = validated.map(|scale| unscalable(upgrade, old.name, &scale));
+                    // A changed path moves what autoscalers read and write; an added one only offers more.
+                    let (proof, witness) = match refused {
+                        Some(refused @ (Proof::Breaking { .. }, _)) => refused,
+                        Some(refused) if was.is_none() => refused,
+                        _ => scaled_elsewhere(upgrade, old.name, key, [was, is]),
+                    };
                     let change = changes.in_version(old.name, KEYWORD, &keys, values, proof);
                     change.witness = witness;
-                    // An added path only offers more; a changed one moves what autoscalers read and write.
-                    if was.is_none() {
+                    if was.is_none() && matches!(change.proof, Proof::Safe(_)) {
                         Changes::moot(change);
                     }
                 }
             }
         }
         (None, None) => {}
+    }
+}
+
+/// With the subresource, the server validates its fields on every write, without ratcheting: an object with other values
+/// can no longer be written at all.
+fn unscalable(upgrade: &Upgrade<'_>, version: &str, scale: &Value) -> (Proof, Option<Value>) {
+    let Some(old) = upgrade.old_resource(version) else { return (Proof::Safe(Safety::NotUsed), None) };
+    match unscalable_object(&old, scale, upgrade.server) {
+        Ok(None) => (Proof::Safe(Safety::NoObject), None),
+        Ok(Some(object)) => (Proof::breaking(Effect::Rejected, Some(Blocked::EditOfObject)), Some(object)),
+        Err(keyword) => (Proof::unknown(&keyword), None),
     }
 }
 

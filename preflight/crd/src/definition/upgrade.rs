@@ -69,12 +69,13 @@ impl<'a> Upgrade<'a> {
     }
 
     /// Both sides of a version for the comparison of their schemas. That `preserveUnknownFields` is no longer set is
-    /// one change of the definition as a whole, so it is left out here.
+    /// one change of the CRD as a whole, so it is left out here. So is a change of the scale subresource: both sides have
+    /// that of the base.
     #[must_use]
     pub fn resources(&self, version: &str) -> Option<(Resource<'_>, Resource<'_>)> {
         let (old, new) = (self.old_resource(version)?, self.new_resource(version)?);
         let preserve_unknown_fields = old.preserve_unknown_fields && new.preserve_unknown_fields;
-        Some((Resource { preserve_unknown_fields, ..old }, new))
+        Some((Resource { preserve_unknown_fields, ..old }, Resource { scale: old.scale, ..new }))
     }
 
     /// The versions in both definitions whose schema matters, before and after. A version that is neither served nor
@@ -106,6 +107,7 @@ fn resource<'s>(crd: &Crd<'s>, version: &str, schemas: &'s BTreeMap<String, Sche
         version: found.name,
         kind: crd.kind(),
         status: found.status,
+        scale: found.scale,
         preserve_unknown_fields: crd.preserves_unknown_fields(),
     })
 }

@@ -125,6 +125,13 @@ impl DefinitionChange {
             "statusSubresource" if self.new.is_none() => "status subresource removed".to_owned(),
             "statusSubresource" => format!("status subresource added: {}", self.status_added()),
             "scaleSubresource" => match keys {
+                _ if self.is_unscalable() => format!(
+                    "scale subresource added: the server then requires {} on every write",
+                    match keys {
+                        [_, _, "labelSelectorPath"] => "a string for the label selector",
+                        _ => "integers from 0 to 2147483647 for replicas, and a string for the label selector",
+                    }
+                ),
                 [_, _, key] if self.old.is_none() => format!("{key} {} of subresource scale added", quoted(new)),
                 [_, _, key] => match &self.proof {
                     Proof::Breaking { .. } if self.new.is_none() => {
@@ -153,6 +160,11 @@ impl DefinitionChange {
                 format!("printer columns {way}: {}", names.join(", "))
             }
         }
+    }
+
+    /// Whether fields of a scale subresource that is new, or leads elsewhere, hold what the server rejects.
+    fn is_unscalable(&self) -> bool {
+        matches!(self.proof, Proof::Breaking { effect: Effect::Rejected, .. }) && self.new.is_some()
     }
 
     fn status_added(&self) -> &'static str {

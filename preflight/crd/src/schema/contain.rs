@@ -17,6 +17,7 @@ mod listed;
 mod logic;
 mod merged;
 mod minimise;
+mod misread;
 mod number;
 mod object;
 mod outcome;
@@ -40,7 +41,7 @@ mod tests;
 pub(crate) use branches::{branches_of, new_branches};
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
-pub use compare::{compare, compare_and_count, harmed_value, object_with};
+pub use compare::{compare, compare_and_count, harmed_value, object_with, unscalable_object};
 pub use confirm::{DISAGREEMENT, Damage, Effect, Sufferer, suffering};
 pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;

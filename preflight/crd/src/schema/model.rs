@@ -6,6 +6,7 @@
 
 mod digest;
 mod properties;
+pub(in crate::schema) mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

@@ -12,6 +12,7 @@ mod lists;
 mod metadata;
 mod number;
 mod rules;
+pub(in crate::schema) mod scale;
 mod shape;
 mod validate;
 
@@ -59,6 +60,13 @@ fn without_status(resource: &Resource<'_>, server: Server, admission: &mut Admis
     let known = admission.errors.clone();
     admission.errors.extend(created.errors.into_iter().filter(|error| !known.contains(error)));
     admission.unevaluated.extend(created.unevaluated);
+}
+
+/// Errors in the type and metadata of an object of any kind.
+pub(in crate::schema) fn object_metadata_errors(object: &Value) -> Vec<SchemaError> {
+    let mut admission = Admission { object: object.clone(), ..Admission::default() };
+    metadata::coerce_root(&mut admission, false);
+    if admission.errors.is_empty() { metadata::validate_root(object) } else { admission.errors }
 }
 
 /// Reads an object from etcd as a client sees it, without validation. Errors mean that it cannot be decoded.
@@ -123,7 +131,17 @@ fn validate(resource: &Resource<'_>, server: Server, old: Option<&Value>, admiss
         let found = validate::validate(schema, server, object, ratcheted);
         errors.extend(found.errors);
         admission.unevaluated.extend(found.unevaluated);
-        errors.extend(metadata::validate_embedded(schema, object));
+        errors.extend(resource.scale.into_iter().flat_map(|scale| scale::validate(scale, object)));
+        let embedded = metadata::validate_embedded(schema, object);
+        let is_of_status = |error: &SchemaError| error.path.first() == Some(&"status".into());
+        // Without an old object, the status is written alone.
+        if resource.status && old.is_none() {
+            let (of_status, others): (Vec<_>, Vec<_>) = embedded.into_iter().partition(is_of_status);
+            admission.status_errors = of_status;
+            errors.extend(others);
+        } else {
+            errors.extend(embedded);
+        }
         if old.is_none_or(|old| lists::validate(schema, old).is_empty()) {
             errors.extend(lists::validate(schema, object));
         }

@@ -21,6 +21,7 @@ pub fn resource(schema: &Schema) -> Resource<'_> {
         version: "v1",
         kind: "Test",
         status: false,
+        scale: None,
         preserve_unknown_fields: false,
     }
 }

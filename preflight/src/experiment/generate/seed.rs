@@ -116,6 +116,7 @@ fn resource<'r>(schema: &'r Schema, kind: &Kind<'r>, version: &'r str) -> Resour
         version,
         kind: kind.kind,
         status: kind.has_status(version),
+        scale: None,
         preserve_unknown_fields: false,
     }
 }

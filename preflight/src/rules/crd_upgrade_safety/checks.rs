@@ -230,8 +230,11 @@ const ROWS: [Check; 61] = [
         ..row("statusSubresource", "the status subresource is removed or added")
     },
     Check {
-        remedy: Remedy::WhereBreaking("keep `subresources.scale`: autoscalers and `kubectl scale` use it"),
-        ..row("scaleSubresource", "the scale subresource is removed or points elsewhere")
+        remedy: Remedy::WhereBreaking(
+            "keep `subresources.scale` as it was: autoscalers and `kubectl scale` use it. Before it is added, correct the \
+             objects, or bound its fields in the schema",
+        ),
+        ..row("scaleSubresource", "the scale subresource is removed, points elsewhere, or rejects values of its fields")
     },
     Check {
         remedy: Remedy::Text("keep the selectable field as long as clients select by it"),

@@ -37,6 +37,10 @@ fn foos() -> Value {
             "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
         })
     };
+    // The server takes selectable fields only where versions have both in common, fields and schemas, or neither.
+    let mut beta = version("v1beta1", false);
+    beta["schema"]["openAPIV3Schema"]["description"] = "beta".into();
+    beta["selectableFields"] = json!([]);
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -44,7 +48,7 @@ fn foos() -> Value {
         "spec": {
             "group": "ex.com", "scope": "Namespaced",
             "names": {"kind": "Foo", "plural": "foos", "shortNames": ["fo"]},
-            "versions": [version("v1", true), version("v1beta1", false)],
+            "versions": [version("v1", true), beta],
         },
     })
 }
@@ -362,7 +366,10 @@ fn what_a_version_offers_stays() {
     insta::assert_snapshot!(version(|v1| v1["additionalPrinterColumns"] = json!([])), @r#"additionalPrinterColumns Change Info: printer columns removed: "Size""#);
     let mut old = live(&["v1"]);
     old["spec"]["versions"][0]["subresources"] = json!({});
-    insta::assert_snapshot!(lines(&run(update(old, foos()))), @"statusSubresource Change Warning: status subresource added: status in ordinary writes is ignored from now on");
+    insta::assert_snapshot!(lines(&run(update(old, foos()))), @"
+    scaleSubresource Breaking Error: scale subresource added: the server then requires integers from 0 to 2147483647 for replicas, and a string for the label selector on every write
+    statusSubresource Change Warning: status subresource added: status in ordinary writes is ignored from now on
+    ");
 }
 
 #[test]

@@ -89,6 +89,8 @@ pub(super) enum Map<'a> {
 }
 
 static STRING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
+/// How the error about a value of another type begins.
+const INVALID_DATA: &str = "invalid data";
 /// The part of `metadata` at the root of a resource that the server exposes.
 static METADATA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::of(&json!({"type": "object", "properties": {
@@ -170,7 +172,8 @@ impl<'a> Value<'a> {
             // The server drops or rejects other nulls before it evaluates rules.
             return if schema.nullable { Ok(Self::Null) } else { Err(Stop::unknown("a null where none may be")) };
         }
-        let mismatch = || Stop::unknown("a value that is not of the schema's type");
+        // Rules see values that validation does not reject, or that were there before: evaluation fails on the server too.
+        let mismatch = || Stop::error(format!("{INVALID_DATA}, expected {}", schema.type_name()));
         if schema.int_or_string {
             return match json {
                 Json::String(text) => Ok(Self::text(text)),
@@ -194,10 +197,12 @@ impl<'a> Value<'a> {
             Some(Type::Array) => {
                 let elements = json.as_array().ok_or_else(mismatch)?;
                 let below = schema.items.as_deref().ok_or_else(|| Stop::unknown("a list without items"))?;
-                let items = elements
-                    .iter()
-                    .map(|element| Self::of(element, below, evaluator))
-                    .collect::<Result<Vec<_>, _>>()?;
+                // The server converts an item only when the rule reads it.
+                let item = |element| match Self::of(element, below, evaluator) {
+                    Err(Stop::Error(why)) => Err(Stop::unknown(format!("an item with {why}"))),
+                    other => other,
+                };
+                let items = elements.iter().map(item).collect::<Result<Vec<_>, _>>()?;
                 let kind = match schema.list_type {
                     None | Some(ListType::Atomic) => ListKind::Plain,
                     Some(ListType::Set) => ListKind::Set,
@@ -233,7 +238,7 @@ impl<'a> Value<'a> {
 
     fn of_text(text: &str, format: Option<&str>) -> Result<Self, Stop> {
         // The server ignores hyphens in format names; only these formats have CEL types of their own.
-        let invalid = || Stop::unknown(format!("{text:?} as a format that could not be read"));
+        let invalid = || Stop::error(format!("{INVALID_DATA}, {text:?} has another format"));
         Ok(match format {
             Some("duration") => Self::Duration(time::duration(text).ok_or_else(invalid)?),
             Some("date") => Self::Timestamp(time::date(text).ok_or_else(invalid)?),

@@ -12,7 +12,7 @@ use super::outcome::Outcome;
 use super::solve::Solver;
 use super::types::Types;
 use super::walk::{self, Question};
-use crate::schema::model::{Limit, Schema};
+use crate::schema::model::{Limit, Schema, status};
 use crate::schema::pipeline::{self, Resource, Server};
 
 /// Compares two versions of a definition. Equal schemas have no differences. The differences are in the order of the
@@ -31,11 +31,14 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     if before.digest == after.digest {
         return (Vec::new(), Spent::default());
     }
+    let alone = if old.status { status::written_alone(before) } else { None };
+    let searched = alone.as_ref().unwrap_or(before);
     let envelope = envelope(old);
     let values = Cell::new(confirm::VALUES);
     let solver = Solver::default();
     let rules = rules_of(before) + rules_of(after);
-    let mut judge = Judge { old, new, server, before, after, envelope: &envelope, solver, rules, values: &values };
+    let mut judge =
+        Judge { old, new, server, before, after, searched, envelope: &envelope, solver, rules, values: &values };
     // Rules last: trying objects for them must not use up the budget of the proofs.
     let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after, new.status)
         .into_iter()
@@ -140,9 +143,41 @@ pub fn object_with(
     }
 }
 
-/// The schema of the type and metadata that every object of the kind has.
+/// An object of the resource that the server rejects under this scale subresource; `None` if there is none.
+///
+/// # Errors
+/// The keyword that prevents an answer.
+pub fn unscalable_object(resource: &Resource<'_>, scale: &Value, server: Server) -> Result<Option<Value>, String> {
+    let opened = resource.preserve_unknown_fields.then(|| resource.schema.opened());
+    let schema = opened.as_ref().unwrap_or(resource.schema);
+    let (envelope, required) = (envelope(resource), Schema::of(&pipeline::scale::schema(scale)));
+    let found = Solver::default().search(vec![
+        Formula::Satisfies(schema, Role::Stored(Level::Root)),
+        Formula::Satisfies(&envelope, Role::Branch(None)),
+        Formula::Violates(&required, Role::Branch(None)),
+    ]);
+    match found {
+        Outcome::Empty => Ok(None),
+        Outcome::Unknown(keyword) => Err(keyword),
+        Outcome::Found(object) => {
+            let before = pipeline::create(resource, server, &object);
+            let scaled = Resource { scale: Some(scale), ..*resource };
+            let is_refused = !pipeline::create(&scaled, server, &before.object).errors.is_empty();
+            if before.accepted() == Some(true) && is_refused {
+                Ok(Some(object))
+            } else {
+                Err("scaleSubresource".to_owned())
+            }
+        }
+    }
+}
+
+/// The schema of what every object of the resource has, whatever its own schema: type, metadata, and the fields of the
+/// scale subresource.
 fn envelope(resource: &Resource<'_>) -> Schema {
-    Schema::of(&json!({
+    let mut scaled = resource.scale.map_or_else(|| json!({}), pipeline::scale::schema);
+    let Value::Object(root) = &mut scaled else { return Schema::default() };
+    let identity = json!({
         "type": "object",
         "required": ["apiVersion", "kind", "metadata"],
         "properties": {
@@ -161,5 +196,12 @@ fn envelope(resource: &Resource<'_>) -> Schema {
                 },
             }},
         },
-    }))
+    });
+    for (keyword, value) in identity.as_object().into_iter().flatten() {
+        match (root.get_mut(keyword), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+            _ => drop(root.insert(keyword.clone(), value.clone())),
+        }
+    }
+    Schema::of(&scaled)
 }

@@ -110,7 +110,9 @@ pub(super) fn confirm(
     let mut undecided = None;
     let sent_again = (stored != object).then_some(object);
     for sent in std::iter::once(stored).chain(sent_again) {
-        let after = pipeline::create(new, server, &in_version(sent, new));
+        let mut after = pipeline::create(new, server, &in_version(sent, new));
+        let is_new = |error: &pipeline::SchemaError| !before.status_errors.contains(error);
+        after.errors.extend(std::mem::take(&mut after.status_errors).into_iter().filter(is_new));
         spend(values, &after);
         let noted = after.errors.len() + after.pruned.len() + after.dropped_nulls.len();
         if let Some(damage) = damage(&after, path, keyword) {

@@ -22,6 +22,8 @@ pub(super) struct Judge<'s> {
     pub(super) new: &'s Resource<'s>,
     pub(super) server: Server,
     pub(super) before: &'s Schema,
+    /// What old objects satisfy, where that is less than `before` says.
+    pub(super) searched: &'s Schema,
     pub(super) after: &'s Schema,
     pub(super) envelope: &'s Schema,
     pub(super) solver: Solver,
@@ -130,7 +132,7 @@ impl<'s> Judge<'s> {
         's: 'f,
     {
         self.solver.search(vec![
-            Formula::Satisfies(self.before, Role::Stored(Level::Root)),
+            Formula::Satisfies(self.searched, Role::Stored(Level::Root)),
             Formula::Satisfies(self.envelope, Role::Branch(None)),
             formula,
         ])

@@ -156,7 +156,8 @@ pub(super) fn node_at<'s>(node: &'s Schema, path: &[HintStep]) -> Option<&'s Sch
     })
 }
 
-fn lifted<'s>(path: &[HintStep], node: &'s Schema, formula: Formula<'s>) -> Formula<'s> {
+/// The formula of a value that contains, at the end of the path, one that satisfies `formula`.
+pub(super) fn lifted<'s>(path: &[HintStep], node: &'s Schema, formula: Formula<'s>) -> Formula<'s> {
     let Some((step, rest)) = path.split_first() else { return formula };
     let Some(below) = node_at(node, std::slice::from_ref(step)) else { return formula };
     let inner = lifted(rest, below, formula);

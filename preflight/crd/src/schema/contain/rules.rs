@@ -36,11 +36,26 @@ impl<'s> Judge<'s> {
             return SchemaProof::unknown(suspect.keyword);
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
-        let is_open = |rule: &&CelRule| {
-            let known = identity(rule).is_some_and(|it| before.contains(&it)) && !computes_otherwise(rule, old, new);
-            !known && !holds(rule, old, new) && !is_distinct_anyway(rule, old, new)
+        let is_new = |rule: &&CelRule| {
+            !identity(rule).is_some_and(|it| before.contains(&it)) || computes_otherwise(rule, old, new)
         };
-        let mut open: Vec<&CelRule> = new.rules.iter().filter(is_open).collect();
+        let rules: Vec<&CelRule> = new.rules.iter().filter(is_new).collect();
+        let proof = self.judge_new_rules(suspect, &rules, [old, new]);
+        if matches!(proof, SchemaProof::Breaking { .. }) {
+            return proof;
+        }
+        self.misread(suspect, &rules, [old, new]).unwrap_or(proof)
+    }
+
+    /// Whether an old object with usual values violates one of these rules.
+    fn judge_new_rules(
+        &mut self,
+        suspect: &Suspect<'s>,
+        rules: &[&CelRule],
+        [old, new]: [&'s Schema; 2],
+    ) -> SchemaProof {
+        let is_open = |rule: &&CelRule| !holds(rule, old, new) && !is_distinct_anyway(rule, old, new);
+        let mut open: Vec<&CelRule> = rules.iter().copied().filter(is_open).collect();
         if open.is_empty() {
             return SchemaProof::Safe;
         }

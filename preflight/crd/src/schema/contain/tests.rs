@@ -29,6 +29,7 @@ fn differences_on(server: Server, old: &Value, new: &Value) -> Vec<Difference> {
         version: "v1",
         kind: "Foo",
         status: false,
+        scale: None,
         preserve_unknown_fields: false,
     };
     compare(&resource(&old), &resource(&new), server)

@@ -22,6 +22,8 @@ pub struct Resource<'a> {
     pub kind: &'a str,
     /// Whether `status` is a subresource: an object is created without it, and a separate write sets it.
     pub status: bool,
+    /// The scale subresource, whose fields the server validates on every write.
+    pub scale: Option<&'a Value>,
     /// `spec.preserveUnknownFields`: nothing is pruned. Only definitions older than `apiextensions.k8s.io/v1` have it.
     pub preserve_unknown_fields: bool,
 }
@@ -84,6 +86,8 @@ pub struct Admission {
     pub defaulted: Vec<Path>,
     /// Why the server rejects the object; empty if it is valid.
     pub errors: Vec<SchemaError>,
+    /// Errors of embedded resources in status, which a write of the status alone does not meet and every other one does.
+    pub status_errors: Vec<SchemaError>,
     /// Checks that could not be decided.
     pub unevaluated: Vec<Unevaluated>,
 }

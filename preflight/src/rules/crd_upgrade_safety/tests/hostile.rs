@@ -19,6 +19,8 @@ fn definition(spec: Value) -> Value {
     properties.insert("spec".to_owned(), spec);
     let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     schema["properties"] = Value::Object(properties);
+    // The fields of the scale subresource would limit the values.
+    definition["spec"]["versions"][0]["subresources"] = json!({});
     definition
 }
 

@@ -36,6 +36,8 @@ fn with_field(field: &Value, served: bool) -> Value {
         versions[1]["storage"] = json!(false);
         versions[1]["served"] = json!(served);
         versions[1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = json!({"size": field});
+        // The fields of the scale subresource would limit the values.
+        versions[1]["subresources"] = json!({"status": {}});
     })
 }
 
