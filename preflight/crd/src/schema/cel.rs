@@ -6,6 +6,7 @@
 
 pub mod admission;
 mod base64;
+mod bound;
 mod check;
 mod claims;
 mod compute;
@@ -59,6 +60,15 @@ pub fn are_equal_quantities(left: &str, right: &str) -> bool {
 #[must_use]
 pub fn compare_quantities(left: &str, right: &str) -> Option<std::cmp::Ordering> {
     value::quantity::compare(left, right)
+}
+
+/// What one call may cost at most on the server.
+pub const CALL_LIMIT: u64 = evaluator::CALL_LIMIT;
+
+/// Returns the steps that evaluations on this thread have taken since the last call.
+#[must_use]
+pub fn steps_taken() -> u64 {
+    evaluator::steps_taken()
 }
 
 /// A parsed rule.
@@ -137,18 +147,32 @@ impl Program {
         if this.is_null() || (old.is_none() && !self.optional_old_self && self.uses_old_self()) {
             return Truth::True;
         }
-        match self.run(schema, this, old) {
+        self.evaluate_with_cost(schema, this, old).0
+    }
+
+    /// Like [`Program::evaluate`], with what the evaluation costs on the server, or less.
+    #[must_use]
+    pub fn evaluate_with_cost(&self, schema: &Schema, this: &Json, old: Option<&Json>) -> (Truth, u64) {
+        let evaluator = Evaluator::new(schema);
+        let truth = match self.run(&evaluator, this, old) {
             Ok(Value::Bool(true)) => Truth::True,
             Ok(Value::Bool(false)) => Truth::False,
             Ok(other) => Truth::Unknown(format!("the rule gives a {}", other.type_name())),
             Err(Stop::Error(message)) => Truth::Error(message),
             Err(Stop::Unknown(why) | Stop::Abort(why)) => Truth::Unknown(why),
             Err(Stop::Budget) => Truth::Unknown("the rule takes too many steps".to_owned()),
-        }
+            Err(Stop::Cost) => Truth::Error("it costs more than the server allows for one call".to_owned()),
+        };
+        (truth, evaluator.cost())
     }
 
-    fn run<'a>(&'a self, schema: &'a Schema, this: &'a Json, old: Option<&'a Json>) -> Outcome<'a> {
-        let evaluator = Evaluator::new(schema);
+    /// The most that one evaluation can cost on the server, given the sizes that the schema allows; not less.
+    #[must_use]
+    pub fn cost_at_most(&self, schema: &Schema) -> u64 {
+        bound::at_most(&self.root, schema)
+    }
+
+    fn run<'a>(&'a self, evaluator: &Evaluator<'a>, this: &'a Json, old: Option<&'a Json>) -> Outcome<'a> {
         let mut scope = vec![("self", evaluator.value(this)?)];
         match (old, self.optional_old_self) {
             (Some(old), false) => scope.push(("oldSelf", evaluator.value(old)?)),

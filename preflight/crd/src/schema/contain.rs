@@ -12,6 +12,7 @@ mod embedded;
 mod formula;
 mod implied;
 mod judge;
+mod largest;
 mod list;
 mod listed;
 mod logic;

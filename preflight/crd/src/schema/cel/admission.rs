@@ -91,7 +91,7 @@ impl Expression {
             Ok(other) => Truth::Error(format!("the result is a {}, not a bool", other.type_name())),
             Err(Stop::Error(message)) => Truth::Error(message),
             Err(Stop::Unknown(why) | Stop::Abort(why)) => Truth::Unknown(why),
-            Err(Stop::Budget) => Truth::Unknown("the expression takes too many steps".to_owned()),
+            Err(Stop::Budget | Stop::Cost) => Truth::Unknown("the expression takes too many steps".to_owned()),
         }
     }
 
@@ -103,7 +103,7 @@ impl Expression {
             Ok(Some(value)) => Computed::Value(value),
             Ok(None) => Computed::Nothing,
             Err(Stop::Error(why) | Stop::Unknown(why) | Stop::Abort(why)) => Computed::Failed(why),
-            Err(Stop::Budget) => Computed::Failed("the expression takes too many steps".to_owned()),
+            Err(Stop::Budget | Stop::Cost) => Computed::Failed("the expression takes too many steps".to_owned()),
         }
     }
 

@@ -37,7 +37,7 @@ impl Program {
             Ok(None) => Computed::Nothing,
             Err(Stop::Error(why)) if why.starts_with(super::evaluate::NO_SUCH_KEY) => Computed::Nothing,
             Err(Stop::Error(why) | Stop::Unknown(why) | Stop::Abort(why)) => Computed::Failed(why),
-            Err(Stop::Budget) => Computed::Failed("the expression takes too many steps".to_owned()),
+            Err(Stop::Budget | Stop::Cost) => Computed::Failed("the expression takes too many steps".to_owned()),
         }
     }
 }

@@ -21,6 +21,35 @@ pub(super) const NO_SUCH_KEY: &str = "no such key: ";
 /// Names before a dot that are part of a function name.
 const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cidr"];
 
+/// What the server charges for a node, without its operands and without what depends on sizes.
+fn cost_of(expression: &Expression) -> u64 {
+    match expression {
+        Expression::Name(_)
+        | Expression::Select { .. }
+        | Expression::Index { .. }
+        | Expression::Call { .. }
+        | Expression::Unary { .. }
+        | Expression::Binary { .. } => 1,
+        Expression::List(_) => 10,
+        Expression::Map(_) => 30,
+        _ => 0,
+    }
+}
+
+/// What the server charges for one iteration of a macro, without its body: for the condition that goes on, and for the
+/// result so far.
+fn cost_of_iteration(function: &str) -> u64 {
+    match function {
+        "all" => 3,
+        "exists" => 4,
+        // The count so far is read as part of a condition, which costs nothing.
+        "exists_one" => 0,
+        // A list of one item is added to the result.
+        "map" | "filter" => 11,
+        _ => 0,
+    }
+}
+
 impl<'a> Evaluator<'a> {
     pub(super) fn value(&self, json: &'a Json) -> Outcome<'a> {
         Value::of(json, self.schema, self)
@@ -28,6 +57,7 @@ impl<'a> Evaluator<'a> {
 
     pub(super) fn evaluate(&self, node: &'a Node, scope: &mut Scope<'a>) -> Outcome<'a> {
         self.charge(1)?;
+        self.costs(cost_of(&node.expression))?;
         match &node.expression {
             Expression::Null => Ok(Value::Null),
             Expression::Bool(value) => Ok(Value::Bool(*value)),
@@ -96,7 +126,7 @@ impl<'a> Evaluator<'a> {
                 Ok(Value::Bool(value)) if value == deciding => return Ok(Value::Bool(deciding)),
                 Ok(Value::Bool(_)) => continue,
                 Ok(other) => self.no_overload(if deciding { "||" } else { "&&" }, &[&other]),
-                Err(stop @ (Stop::Budget | Stop::Abort(_))) => return Err(stop),
+                Err(stop @ (Stop::Budget | Stop::Cost | Stop::Abort(_))) => return Err(stop),
                 Err(stop) => stop,
             };
             stopped = Some(match stopped {
@@ -260,7 +290,9 @@ impl<'a> Evaluator<'a> {
                         Value::List(list) => list.unordered,
                         _ => false,
                     };
-                    let mut comprehension = Comprehension { evaluator: self, rounds, bodies, scope, outside };
+                    let iteration = cost_of_iteration(function);
+                    let mut comprehension =
+                        Comprehension { evaluator: self, rounds, bodies, scope, outside, iteration };
                     match function {
                         "all" => comprehension.quantifier(false),
                         "exists" => comprehension.quantifier(true),
@@ -341,6 +373,8 @@ struct Comprehension<'e, 's, 'a> {
     bodies: &'a [Node],
     scope: &'s mut Scope<'a>,
     outside: usize,
+    /// What the server charges for each iteration.
+    iteration: u64,
 }
 
 impl<'a> Comprehension<'_, '_, 'a> {
@@ -351,6 +385,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
     }
 
     fn body(&mut self, position: usize) -> Outcome<'a> {
+        self.evaluator.costs(if position == 0 { self.iteration } else { 0 })?;
         match self.bodies.get(position) {
             Some(body) => self.evaluator.evaluate(body, self.scope),
             None => Err(Stop::unknown("a macro without a body")),
@@ -372,7 +407,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
             match self.truth(0) {
                 Ok(value) if value == deciding => return Ok(Value::Bool(deciding)),
                 Ok(_) => {}
-                Err(stop @ (Stop::Budget | Stop::Abort(_))) => return Err(stop),
+                Err(stop @ (Stop::Budget | Stop::Cost | Stop::Abort(_))) => return Err(stop),
                 Err(stop) => {
                     stopped = Some(match stopped {
                         Some(before) => before.or(stop),
@@ -388,8 +423,13 @@ impl<'a> Comprehension<'_, '_, 'a> {
         let mut count = 0;
         for round in std::mem::take(&mut self.rounds) {
             self.enter(&round);
-            count += usize::from(self.truth(0)?);
+            if self.truth(0)? {
+                // The next count is computed.
+                self.evaluator.costs(2)?;
+                count += 1;
+            }
         }
+        self.evaluator.costs(2)?;
         Ok(Value::Bool(count == 1))
     }
 

@@ -9,15 +9,30 @@ use super::stop::Stop;
 use crate::schema::Schema;
 use crate::schema::pattern::Pattern;
 
-/// Maximum number of steps of a rule. The server allows one call a cost of a million, and a step costs at least one, so
-/// a rule that stays within this budget also completes on the server.
-const BUDGET: usize = 200_000;
+/// Maximum number of steps of a rule: enough to reach what one call may cost on the server.
+const BUDGET: usize = 3_000_000;
+
+/// What one call may cost at most: the server then stops it and rejects the object
+/// (k8s.io/apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
+pub(super) const CALL_LIMIT: u64 = 1_000_000;
+
+thread_local! {
+    /// Steps of all evaluations since they were last asked for.
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns the steps that evaluations have taken since the last call, for budgets over many of them.
+pub(super) fn steps_taken() -> u64 {
+    TAKEN.with(|taken| taken.replace(0))
+}
 
 pub(super) struct Evaluator<'a> {
     pub(super) schema: &'a Schema,
     /// Whether values have no schema: what does not fit is an error at run time, as nothing was checked before.
     pub(super) is_untyped: bool,
     steps: Cell<usize>,
+    /// What the server has charged so far, or less.
+    cost: Cell<u64>,
     /// Parsed patterns, since macros use the same ones repeatedly.
     patterns: RefCell<BTreeMap<String, Rc<Pattern>>>,
 }
@@ -26,11 +41,24 @@ impl<'a> Evaluator<'a> {
     /// For values without a schema.
     pub(super) fn untyped() -> Self {
         static NONE: LazyLock<Schema> = LazyLock::new(Schema::default);
-        Self { is_untyped: true, ..Self::new(&NONE) }
+        let mut evaluator = Self::new(&NONE);
+        evaluator.is_untyped = true;
+        evaluator
     }
 
     pub(super) fn new(schema: &'a Schema) -> Self {
-        Self { schema, is_untyped: false, steps: Cell::new(BUDGET), patterns: RefCell::default() }
+        Self { schema, is_untyped: false, steps: Cell::new(BUDGET), cost: Cell::new(0), patterns: RefCell::default() }
+    }
+
+    /// Adds what the server charges for a step (cel-go `interpreter/runtimecost.go`).
+    pub(super) fn costs(&self, cost: u64) -> Result<(), Stop> {
+        self.cost.set(self.cost.get().saturating_add(cost));
+        if self.cost.get() > CALL_LIMIT { Err(Stop::Cost) } else { Ok(()) }
+    }
+
+    /// What the evaluation has cost.
+    pub(super) fn cost(&self) -> u64 {
+        self.cost.get()
     }
 
     pub(super) fn charge(&self, steps: usize) -> Result<(), Stop> {
@@ -60,5 +88,12 @@ impl<'a> Evaluator<'a> {
         })?;
         self.patterns.borrow_mut().insert(text.to_owned(), Rc::clone(&pattern));
         Ok(pattern)
+    }
+}
+
+impl Drop for Evaluator<'_> {
+    fn drop(&mut self) {
+        let steps = u64::try_from(BUDGET - self.steps.get()).unwrap_or(u64::MAX);
+        TAKEN.with(|taken| taken.set(taken.get().saturating_add(steps)));
     }
 }

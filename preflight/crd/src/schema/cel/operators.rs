@@ -204,7 +204,7 @@ impl<'a> List<'a> {
             match item.equals(wanted, evaluator) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
-                Err(stop @ (Stop::Budget | Stop::Abort(_))) => return Err(stop),
+                Err(stop @ (Stop::Budget | Stop::Cost | Stop::Abort(_))) => return Err(stop),
                 Err(stop) => stopped = Some(stop),
             }
         }

@@ -11,6 +11,8 @@ pub(super) enum Stop {
     Abort(String),
     /// The budget is exhausted.
     Budget,
+    /// The server stops the rule, as one call costs too much, and rejects the object.
+    Cost,
 }
 
 impl Stop {

@@ -137,7 +137,11 @@ fn rules_that_take_too_long_are_given_up() {
     ] {
         let program = Program::compile(rule).expect(rule);
         let truth = program.evaluate(&schema, &list, None);
-        assert_eq!(truth, Truth::Unknown("the rule takes too many steps".to_owned()), "{rule}");
+        let ends = [
+            Truth::Unknown("the rule takes too many steps".to_owned()),
+            Truth::Error("it costs more than the server allows for one call".to_owned()),
+        ];
+        assert!(ends.contains(&truth), "{rule}: {truth}");
     }
 }
 

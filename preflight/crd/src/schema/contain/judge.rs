@@ -145,7 +145,7 @@ impl<'s> Judge<'s> {
         let keyword = suspect.keyword;
         move |object| {
             let confirmed = confirm(old, new, server, (&path, keyword), object, values);
-            values.set(values.get().saturating_sub(rules));
+            values.set(values.get().saturating_sub(rules + super::rules::steps()));
             confirmed
         }
     }

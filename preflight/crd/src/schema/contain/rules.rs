@@ -19,7 +19,7 @@ use super::step::Step;
 use super::step::{lifted, node_at};
 use super::walk::Suspect;
 use crate::path::{PathSegment, value_at};
-use crate::schema::cel::{Distinct, Known, Program, Truth};
+use crate::schema::cel::{self, Distinct, Known, Program, Truth};
 use crate::schema::model::{CelRule, ListType, Schema, Type};
 use crate::schema::pipeline;
 
@@ -44,7 +44,13 @@ impl<'s> Judge<'s> {
         if matches!(proof, SchemaProof::Breaking { .. }) {
             return proof;
         }
-        self.misread(suspect, &rules, [old, new]).unwrap_or(proof)
+        if let Some(misread) = self.misread(suspect, &rules, [old, new]) {
+            return misread;
+        }
+        match (proof, self.too_costly(suspect, &rules, old)) {
+            (SchemaProof::Safe, Some(costly)) | (_, Some(costly @ SchemaProof::Breaking { .. })) => costly,
+            (proof, _) => proof,
+        }
     }
 
     /// Whether an old object with usual values violates one of these rules.
@@ -98,7 +104,7 @@ impl<'s> Judge<'s> {
                 .into_iter()
                 .flat_map(|value| unconditional.iter().map(|rule| rule.evaluate(new, value, None)))
                 .collect();
-            self.values.set(self.values.get().saturating_sub(size_of(&read) + answers.len() as u64));
+            self.values.set(self.values.get().saturating_sub(size_of(&read) + answers.len() as u64 + steps()));
             let is_open = undecided.is_none() && answers.iter().any(|truth| matches!(truth, Truth::Unknown(_)));
             if !is_open && !answers.iter().any(Truth::rejects) {
                 continue;
@@ -180,6 +186,14 @@ impl<'s> Judge<'s> {
         }
         None
     }
+}
+
+/// Steps of evaluations that count as one examined value.
+const STEPS: u64 = 8;
+
+/// Evaluations since they were last counted, in examined values.
+pub(super) fn steps() -> u64 {
+    cel::steps_taken() / STEPS
 }
 
 /// The values at the end of the steps.

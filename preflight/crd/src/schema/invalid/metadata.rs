@@ -18,12 +18,24 @@ pub(super) fn check(found: &mut Collector, definition: &Value) {
     let metadata = definition.get("metadata").unwrap_or(&Value::Null);
     let name = text(metadata, "name");
     let is_name = |path: &[PathSegment]| matches!(path, [_, PathSegment::Key(key)] if key == "name");
-    for error in object_metadata_errors(definition).into_iter().filter(|error| !is_name(&error.path)) {
+    // Null in a map counts as empty there.
+    let mut counted = definition.clone();
+    for map in ["/metadata/labels", "/metadata/annotations"].iter().copied() {
+        let values = counted.pointer_mut(map).and_then(Value::as_object_mut);
+        for value in values.into_iter().flat_map(serde_json::Map::values_mut).filter(|value| value.is_null()) {
+            *value = "".into();
+        }
+    }
+    for error in object_metadata_errors(&counted).into_iter().filter(|error| !is_name(&error.path)) {
         let outside = std::mem::replace(&mut found.path, error.path);
         found.here(error.message);
         found.path = outside;
     }
     found.below("metadata", |found| {
+        let prefix = text(metadata, "generateName");
+        if !prefix.is_empty() && prefix != format!("{plural}.{group}") {
+            found.at("generateName", "must not be set: the name follows from spec.names.plural and spec.group");
+        }
         if !plural.is_empty() && !group.is_empty() && name != format!("{plural}.{group}") {
             found.at("name", format!("must be {plural}.{group}, of spec.names.plural and spec.group"));
         }

@@ -11,7 +11,7 @@ use crate::schema::model::{CelRule, Schema};
 
 /// Evaluates all rules of a schema.
 pub(super) fn validate(schema: &Schema, server: Server, object: &Value, old: Option<&Value>) -> Findings {
-    let mut validator = Validator { server, findings: Findings::default(), path: Path::new() };
+    let mut validator = Validator { server, findings: Findings::default(), path: Path::new(), cost: 0 };
     validator.value(schema, schema, Node { value: object, old, equal: Equality::root(old, server) });
     validator.findings
 }
@@ -20,7 +20,12 @@ struct Validator {
     server: Server,
     findings: Findings,
     path: Path,
+    /// What all rules so far cost.
+    cost: u64,
 }
+
+/// What all rules of an object may cost at most (k8s.io/apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
+const OBJECT_LIMIT: u64 = 10_000_000;
 
 /// Decides whether a failed rule is ratcheted: the nearest old value that correlates with this one.
 #[derive(Clone, Copy)]
@@ -127,7 +132,11 @@ impl Validator {
         if is_transition && old.is_none() && !(rule.optional_old_self && self.server.ratchets()) {
             return;
         }
-        let truth = program.evaluate(schema, value, old);
+        let (mut truth, cost) = program.evaluate_with_cost(schema, value, old);
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > OBJECT_LIMIT {
+            truth = Truth::Error("the rules of the object cost more than the server allows together".to_owned());
+        }
         if truth == Truth::True || matches!(truth, Truth::False) && !is_transition && equal.forgives(schema, value) {
             return;
         }

@@ -1,0 +1,130 @@
+//! The largest object that a rule can meet: the server stops a rule whose evaluation costs too much, and rejects the
+//! object, even if the rule is true of it. The size is tried where the bound of the cost exceeds what a call may cost.
+
+use serde_json::{Map, Value};
+
+use super::confirm::Confirmed;
+use super::difference::SchemaProof;
+use super::formula::Formula;
+use super::judge::Judge;
+use super::outcome::Outcome;
+use super::step::{Step, lifted};
+use super::walk::Suspect;
+use crate::schema::cel::{CALL_LIMIT, Program, Step as HintStep};
+use crate::schema::model::{CelRule, Schema, Type};
+
+/// Values in a largest object at most.
+const MOST_VALUES: usize = 60_000;
+/// Items of a list, keys of a map and characters of a text without a maximum.
+const UNBOUNDED: i64 = 1_000;
+const CHARACTERS: usize = 40;
+
+impl<'s> Judge<'s> {
+    /// Whether the cost of a rule stops it: `None` if none can cost so much, or the largest object passes.
+    pub(super) fn too_costly(
+        &mut self,
+        suspect: &Suspect<'s>,
+        rules: &[&CelRule],
+        old: &Schema,
+    ) -> Option<SchemaProof> {
+        let costly =
+            |rule: &&&CelRule| Program::shared(rule).is_ok_and(|program| program.cost_at_most(old) > CALL_LIMIT);
+        let look = self.opinion(suspect);
+        let mut open = None;
+        for rule in rules.iter().filter(costly) {
+            let object = match self.search(lifted(&suspect.steps, Formula::anything())) {
+                Outcome::Found(object) => self.enlarged(suspect, rule, old, object),
+                Outcome::Empty => return None,
+                Outcome::Unknown(_) => None,
+            };
+            match object.map(|object| (look(&object), object)) {
+                // It cannot be made smaller.
+                Some((Confirmed::Damaged(damage), witness)) if damage.keyword == suspect.keyword => {
+                    return Some(SchemaProof::Breaking { witness, damage });
+                }
+                Some((Confirmed::Unharmed, _)) => {}
+                _ => open = Some(unknown(suspect)),
+            }
+        }
+        open
+    }
+
+    /// The object with everything that the rule reads as large as can be.
+    fn enlarged(&self, suspect: &Suspect<'s>, rule: &CelRule, old: &Schema, mut object: Value) -> Option<Value> {
+        let program = Program::shared(rule).ok()?;
+        let node = place(&mut object, &suspect.steps)?;
+        let mut room = MOST_VALUES;
+        for path in program.hints().paths.keys() {
+            match (path.first(), &mut *node) {
+                (Some(HintStep::Field(name)), Value::Object(fields)) if old.properties.contains_key(name) => {
+                    let field = old.properties.get(name)?;
+                    fields.insert(name.clone(), largest(field, 0, &mut room)?);
+                }
+                (Some(_), node) => *node = largest(old, 0, &mut room)?,
+                (None, _) => {}
+            }
+        }
+        Some(object)
+    }
+}
+
+fn unknown(suspect: &Suspect<'_>) -> SchemaProof {
+    let reason = "whether the rule of the largest object exceeds the cost limit of the server is not known".to_owned();
+    SchemaProof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(reason) }
+}
+
+/// The value at the end of the steps.
+fn place<'v>(object: &'v mut Value, steps: &[Step<'_>]) -> Option<&'v mut Value> {
+    steps.iter().try_fold(object, |value, step| match (step, value) {
+        (Step::Field(name), Value::Object(fields)) => fields.get_mut(*name),
+        (Step::Other(_), Value::Object(fields)) => fields.values_mut().next(),
+        (Step::Item, Value::Array(items)) => items.first_mut(),
+        _ => None,
+    })
+}
+
+/// A value as large as can be; those of different indices differ where the schema allows it. `None` if it is too large.
+fn largest(schema: &Schema, index: usize, room: &mut usize) -> Option<Value> {
+    *room = room.checked_sub(1)?;
+    if let Some(values) = &schema.enumeration {
+        return values.get(index % values.len().max(1)).cloned();
+    }
+    let count = |most: Option<i64>| usize::try_from(most.unwrap_or(UNBOUNDED)).ok();
+    Some(match schema.kind {
+        Some(Type::Boolean) => (index.is_multiple_of(2)).into(),
+        Some(Type::Integer | Type::Number) => number(schema, index)?,
+        Some(Type::Array) => {
+            let items = schema.items.as_deref()?;
+            let list = (0..count(schema.item_count.most)?).map(|index| largest(items, index, room));
+            Value::Array(list.collect::<Option<_>>()?)
+        }
+        Some(Type::Object) => {
+            let named = |(name, field): (&String, &Schema)| Some((name.clone(), largest(field, index, room)?));
+            let mut fields: Map<String, Value> = schema.properties.iter().map(named).collect::<Option<_>>()?;
+            if let Some(values) = schema.additional_schema() {
+                for index in 0..count(schema.property_count.most)? {
+                    fields.insert(format!("key{index}"), largest(values, index, room)?);
+                }
+            }
+            Value::Object(fields)
+        }
+        Some(Type::String) => {
+            let most = schema.length.most.and_then(|most| usize::try_from(most).ok());
+            let digits = index.to_string();
+            format!("{digits:a>width$}", width = most.unwrap_or(CHARACTERS).min(CHARACTERS)).into()
+        }
+        None => index.into(),
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "out of range it is out of bounds, too, and refused")]
+fn number(schema: &Schema, index: usize) -> Option<Value> {
+    let index = i64::try_from(index).ok()?;
+    let least = schema.minimum.map_or(0, |limit| limit.value.ceil() as i64 + i64::from(limit.exclusive));
+    let most = schema.maximum.map(|limit| limit.value.floor() as i64 - i64::from(limit.exclusive));
+    let value = match (schema.minimum, most) {
+        (None, Some(most)) => most.saturating_sub(index),
+        _ => least.saturating_add(index),
+    };
+    Some(value.into())
+}
