@@ -179,6 +179,8 @@ pub(super) fn keeps(before: &Value, now: &Value) -> bool {
         (Value::Array(before), Value::Array(now)) => {
             before.len() == now.len() && before.iter().zip(now).all(|(before, now)| keeps(before, now))
         }
+        // The server writes a whole number without its fraction.
+        (Value::Number(before), Value::Number(now)) => before == now || before.as_f64() == now.as_f64(),
         _ => before == now,
     }
 }

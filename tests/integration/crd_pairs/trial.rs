@@ -297,6 +297,7 @@ impl<'t> Scene<'t> {
                 Some(if is_so { Ok(()) } else { Err(format!("it is answered by {}", answer.body)) })
             }
             "scaleSubresource" if finding.new.is_none() => Some(answers(of_plain("scale"), 404)),
+            "scaleSubresource" if finding.effect.as_deref() == Some("rejected") => Some(self.rejects(index, finding)),
             "scaleSubresource" if finding.verdict == Verdict::Breaking => Some(self.scales_otherwise(index, finding)),
             "selectableFields" => {
                 let field = finding.old.as_ref().and_then(Value::as_str).unwrap_or_default().trim_start_matches('.');
@@ -316,6 +317,23 @@ impl<'t> Scene<'t> {
                 let witness = self.stored.iter().find(|stored| stored.of == Of::Finding(index));
                 witness.map(|stored| self.suffers(finding, stored))
             }
+        }
+    }
+
+    /// Whether the server rejects a witness as it is, and every edit of it.
+    fn rejects(&self, index: usize, finding: &Finding) -> Result<(), String> {
+        let stored = self.stored.iter().find(|stored| stored.of == Of::Finding(index)).ok_or("there is no witness")?;
+        let path = self.path(&stored.seen_in, name_of(&stored.sent));
+        let edited = self.api.put(&path, &labelled(self.api.get(&path).ok()));
+        // Without the status, it may be created.
+        let is_of_status = stored.sent.get("status").is_some();
+        let collection = self.before().collection(version_of(finding), self.namespace);
+        let created = self.api.post(&format!("{collection}?dryRun=All"), &named(&stored.sent, "anew"));
+        let is_so = edited.status == 422 && (is_of_status || created.status == 422);
+        if is_so {
+            Ok(())
+        } else {
+            Err(format!("an edit is answered by {}, a create by {}", edited.status, created.status))
         }
     }
 

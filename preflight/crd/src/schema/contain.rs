@@ -28,6 +28,7 @@ mod retyped;
 mod rules;
 mod solve;
 mod step;
+mod telling;
 mod text;
 mod types;
 mod values;

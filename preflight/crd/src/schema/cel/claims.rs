@@ -123,7 +123,7 @@ pub enum Order {
 }
 
 impl Order {
-    fn of(operator: &str) -> Option<Self> {
+    pub(super) fn of(operator: &str) -> Option<Self> {
         Some(match operator {
             "==" => Self::Equal,
             "!=" => Self::Unequal,

@@ -3,6 +3,7 @@
 
 use serde_json::Value as Json;
 
+use super::claims::Order;
 use super::names::unescape;
 use super::syntax::{Expression, Node};
 
@@ -35,8 +36,17 @@ pub(super) fn decide(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> O
             Some(false) => decided(otherwise),
             None => None,
         },
-        Expression::Binary { operator: "==", left, right } => Some(value(left, known)? == value(right, known)?),
-        Expression::Binary { operator: "!=", left, right } => Some(value(left, known)? != value(right, known)?),
+        Expression::Binary { operator: operator @ ("==" | "!=" | "<" | "<=" | ">" | ">="), left, right } => {
+            if let (Some(left), Some(right)) = (measure(left, known), measure(right, known)) {
+                return Order::of(operator).map(|order| order.holds(left, right));
+            }
+            let same = value(left, known)? == value(right, known)?;
+            match *operator {
+                "==" => Some(same),
+                "!=" => Some(!same),
+                _ => None,
+            }
+        }
         Expression::Binary { operator: "in", left, right } => {
             let Expression::List(items) = &right.expression else { return None };
             let wanted = value(left, known)?;
@@ -61,6 +71,45 @@ fn junction(parts: impl Iterator<Item = Option<bool>>, deciding: bool) -> Option
         }
     }
     all_known.then_some(!deciding)
+}
+
+/// A number, a size, or a duration in nanoseconds, if it is small enough to be exact. Numbers of different types compare by
+/// value.
+fn measure(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<f64> {
+    let number = |number: f64| Some(number).filter(|number| number.abs() < 9e15);
+    #[expect(clippy::cast_precision_loss, reason = "what is too large is left out")]
+    let whole = |value: i64| number(value as f64);
+    let of_field = |node: &Node| {
+        let path = path_of(node)?;
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        match known(&names)? {
+            Known::Value(value) => Some(value),
+            Known::Absent => None,
+        }
+    };
+    match &node.expression {
+        Expression::Int(value) => whole(*value),
+        Expression::Double(value) => number(*value),
+        Expression::Unary { operator: "-", operand } => measure(operand, known).map(|value| -value),
+        Expression::Select { .. } => match of_field(node)? {
+            Json::Number(value) => number(value.as_f64()?),
+            // A text compares with a duration only if its format is that.
+            _ => None,
+        },
+        Expression::Call { function, target, arguments } => {
+            let operand = match (target.as_deref(), arguments.as_slice()) {
+                (Some(operand), []) | (None, [operand]) => operand,
+                _ => return None,
+            };
+            let count = |count: usize| whole(i64::try_from(count).ok()?);
+            match (function.as_str(), of_field(operand)?) {
+                ("size", Json::String(text)) => count(text.chars().count()),
+                ("size", Json::Array(items)) => count(items.len()),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Strings and booleans only: equality of numbers depends on their types.

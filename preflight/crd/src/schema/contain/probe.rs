@@ -120,7 +120,14 @@ fn of_type<'s>(node: &'s Schema) -> Vec<Formula<'s>> {
         ways.extend([is(json!(1)), is(json!(2)), above(99.0), below(0.0)]);
     }
     if types.has(Types::STRING) && (node.kind.is_some() || node.int_or_string) {
-        ways.extend([of_size(node, 0), of_size(node, 1), is("b".into()), is("!".into()), of_size(node, 64)]);
+        ways.extend([
+            of_size(node, 0),
+            of_size(node, 1),
+            is("b".into()),
+            is("A".into()),
+            is("!".into()),
+            of_size(node, 64),
+        ]);
     }
     if node.kind == Some(Type::Array) {
         ways.extend([of_size(node, 0), of_size(node, 1), of_size(node, 2)]);

@@ -17,6 +17,7 @@ use super::retyped::computes_otherwise;
 use super::solve::size_of;
 use super::step::Step;
 use super::step::{lifted, node_at};
+use super::telling::telling_values;
 use super::walk::Suspect;
 use crate::path::{PathSegment, value_at};
 use crate::schema::cel::{self, Distinct, Known, Program, Truth};
@@ -92,7 +93,9 @@ impl<'s> Judge<'s> {
         let unconditional: Vec<Program> = programs.iter().filter(|rule| rule.applies_on_creation()).cloned().collect();
         let mut undecided = None;
         let mut worth = REPAIRED;
-        for formula in std::iter::once(Formula::anything()).chain(combinations(&unconditional, old)) {
+        let telling: Vec<Formula<'s>> = open.iter().flat_map(|rule| telling_values(rule, old)).collect();
+        let tried = std::iter::once(Formula::anything()).chain(telling).chain(combinations(&unconditional, old));
+        for formula in tried {
             if self.values.get() == 0 {
                 undecided.get_or_insert_with(|| confirm::TOO_MANY.to_owned());
                 break;
