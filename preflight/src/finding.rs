@@ -171,6 +171,9 @@ pub struct Finding {
     /// How many stored objects are affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_objects: Option<LiveObjects>,
+    /// Whether it affects only values that the server lets through by a quirk: it warns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unusual: bool,
     /// What decided the severity instead of the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,

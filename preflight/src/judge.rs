@@ -265,6 +265,7 @@ pub fn judge(
 fn weigh(mut finding: Finding, settings: &Settings) -> Finding {
     finding.severity = match (finding.verdict, settings.mode, settings.fail_mode) {
         (Verdict::Change, _, _) => finding.severity.max(Severity::Warning),
+        (Verdict::Breaking, Mode::Error, _) if finding.unusual => Severity::Warning,
         (Verdict::Breaking, Mode::Error, _) | (Verdict::Unknown, Mode::Error, FailMode::Closed) => Severity::Error,
         (Verdict::Unknown, Mode::Error, FailMode::Open) | (_, Mode::Warn, _) => Severity::Warning,
     };

@@ -31,6 +31,7 @@ mod step;
 mod telling;
 mod text;
 mod types;
+mod unusual;
 mod values;
 mod walk;
 mod ways;

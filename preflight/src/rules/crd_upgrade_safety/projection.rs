@@ -35,6 +35,10 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
     }
     match &change.proof {
         Proof::Breaking { damage: Some(damage), .. } => {
+            finding.unusual = damage.is_unusual && verdict == Verdict::Breaking;
+            if finding.unusual {
+                finding.message.push_str(" (only values are affected that the server lets through by a quirk)");
+            }
             finding.offence = Some(Offence { pointer: pointer(&damage.path), message: broken(&change, damage) });
         }
         Proof::Unknown { keyword, reason } if verdict == Verdict::Unknown && change.node().is_some() => {

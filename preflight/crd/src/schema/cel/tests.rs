@@ -133,7 +133,7 @@ fn rules_that_take_too_long_are_given_up() {
         "lists.range(1000000000).size() > 0",
         "self.map(a, self + self + self).flatten().map(a, self.join(a)).size() > 0",
         "self.all(a, self.distinct().sort().reverse().size() > 0)",
-        "[self, self, self].map(x, [x, x, x].map(y, [y, y].map(z, z.join().replace('', 'aaaaaaaaaaaaaaaaaaaa')))).size() > 0",
+        "[self, self, self, self].map(w, [w, w, w, w].map(x, [x, x, x].map(y, [y, y].map(z, z.join().replace('', 'aaaaaaaaaaaaaaaaaaaa'))))).size() > 0",
     ] {
         let program = Program::compile(rule).expect(rule);
         let truth = program.evaluate(&schema, &list, None);

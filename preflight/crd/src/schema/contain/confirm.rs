@@ -46,6 +46,9 @@ pub struct Damage {
     pub rule: Option<String>,
     /// How much else the new definition rejects or drops in the object.
     pub others: usize,
+    /// Whether only values are affected that the server lets through by a quirk: a list in a string with a format, a
+    /// fraction in an integer or string.
+    pub is_unusual: bool,
 }
 
 /// The pipeline's verdict on a candidate witness.
@@ -128,6 +131,7 @@ pub(super) fn confirm(
                 message,
                 rule: None,
                 others: noted,
+                is_unusual: false,
             });
         }
         if let Some(damage) = unapplied(old, new, stored, &after, path) {
@@ -157,6 +161,7 @@ fn unapplied(
         message: error.message,
         rule: error.rule,
         others: 0,
+        is_unusual: false,
     })
 }
 
@@ -241,6 +246,7 @@ fn damage(after: &Admission, path: &[SchemaStep], keyword: &str) -> Option<Damag
             message: error.message.clone(),
             rule: error.rule.clone(),
             others: 0,
+            is_unusual: false,
         });
     }
     let lost = |places: &[Path]| places.iter().find(|place| reaches(path, place)).cloned();
@@ -250,7 +256,15 @@ fn damage(after: &Admission, path: &[SchemaStep], keyword: &str) -> Option<Damag
         (None, None) => return None,
     };
     let message = format!("{} {message}", shown(&place));
-    Some(Damage { effect: Effect::Pruned, path: place, keyword: String::new(), message, rule: None, others: 0 })
+    Some(Damage {
+        effect: Effect::Pruned,
+        path: place,
+        keyword: String::new(),
+        message,
+        rule: None,
+        others: 0,
+        is_unusual: false,
+    })
 }
 
 /// Whether a place in an object is at a schema node or below it.

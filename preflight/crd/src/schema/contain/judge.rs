@@ -38,7 +38,10 @@ impl<'s> Judge<'s> {
         let mut proof = match &suspect.question {
             Question::Harmless => SchemaProof::Safe,
             Question::Undecidable => SchemaProof::unknown(suspect.keyword),
-            Question::Exists(formula) => self.exists(&suspect, &suspect.steps, formula),
+            Question::Exists(formula) => {
+                let proof = self.exists(&suspect, &suspect.steps, formula);
+                self.marked(&suspect.steps, formula, proof)
+            }
             Question::Default(formula) => {
                 // Asked of the parent, as the field is absent.
                 let parent = suspect.steps.len().saturating_sub(1);

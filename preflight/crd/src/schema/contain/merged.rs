@@ -109,8 +109,15 @@ impl<'s> Judge<'s> {
         let left = pipeline::apply::left_behind(&first, &second);
         let message = format!("{} when {second} is applied, as {left} stays: {}", error.keyword, error.message);
         let keyword = error.keyword.to_owned();
-        let damage =
-            Damage { effect: Effect::Rejected, path: error.path, keyword, message, rule: error.rule, others: 0 };
+        let damage = Damage {
+            effect: Effect::Rejected,
+            path: error.path,
+            keyword,
+            message,
+            rule: error.rule,
+            others: 0,
+            is_unusual: false,
+        };
         Applied::Rejected(SchemaProof::Breaking { witness: object, damage })
     }
 }

@@ -18,6 +18,7 @@ use super::solve::size_of;
 use super::step::Step;
 use super::step::{lifted, node_at};
 use super::telling::telling_values;
+use super::unusual::holds_unusual;
 use super::walk::Suspect;
 use crate::path::{PathSegment, value_at};
 use crate::schema::cel::{self, Distinct, Known, Program, Truth};
@@ -37,6 +38,7 @@ impl<'s> Judge<'s> {
             return SchemaProof::unknown(suspect.keyword);
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
+        let old_root = self.before;
         let is_new = |rule: &&CelRule| {
             !identity(rule).is_some_and(|it| before.contains(&it)) || computes_otherwise(rule, old, new)
         };
@@ -45,7 +47,10 @@ impl<'s> Judge<'s> {
         if matches!(proof, SchemaProof::Breaking { .. }) {
             return proof;
         }
-        if let Some(misread) = self.misread(suspect, &rules, [old, new]) {
+        if let Some(mut misread) = self.misread(suspect, &rules, [old, new]) {
+            if let SchemaProof::Breaking { damage, witness } = &mut misread {
+                damage.is_unusual = proof == SchemaProof::Safe && holds_unusual(old_root, witness);
+            }
             return misread;
         }
         match (proof, self.too_costly(suspect, &rules, old)) {
