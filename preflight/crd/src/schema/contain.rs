@@ -10,6 +10,7 @@ mod defaults;
 mod difference;
 mod embedded;
 mod formula;
+mod granular;
 mod implied;
 mod judge;
 mod largest;

@@ -51,6 +51,7 @@ impl<'s> Judge<'s> {
                 }
             }
             Question::Merged(unique) => self.judge_merged(&suspect, unique),
+            Question::Granular => self.judge_granular(&suspect),
             Question::Rules => self.judge_rules(&suspect),
         };
         if let SchemaProof::Breaking { damage, .. } = &proof

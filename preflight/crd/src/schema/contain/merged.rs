@@ -123,7 +123,7 @@ impl<'s> Judge<'s> {
 }
 
 /// Whether a list is never merged by itself because an ancestor is replaced as a whole.
-fn is_replaced_with_another<'s>(root: &'s Schema, steps: &[Step<'s>]) -> bool {
+pub(super) fn is_replaced_with_another<'s>(root: &'s Schema, steps: &[Step<'s>]) -> bool {
     steps.iter().enumerate().any(|(length, step)| {
         node_at(root, &steps[..length]).is_none_or(|node| match step {
             Step::Item => node.list_type != Some(ListType::Map),

@@ -47,6 +47,8 @@ pub(super) enum Question<'s> {
     Default(Formula<'s>),
     /// What does server-side apply do to old lists, whose items are now correlated in this way?
     Merged(Unique<'s>),
+    /// What does server-side apply do to old maps, whose fields are now owned one by one?
+    Granular,
     /// Does an old object violate one of the new rules?
     Rules,
     /// The difference cannot be judged.
@@ -277,7 +279,8 @@ impl<'s> Walk<'s> {
         let atomic = |schema: &Schema| schema.map_type == Some(crate::schema::model::MapType::Atomic);
         if atomic(old) != atomic(new) {
             let word = |schema: &Schema| Some(json!(if atomic(schema) { "atomic" } else { "granular" }));
-            self.note("x-kubernetes-map-type", word(old), word(new), Question::Undecidable);
+            let question = if atomic(old) { Question::Granular } else { Question::Undecidable };
+            self.note("x-kubernetes-map-type", word(old), word(new), question);
         }
     }
 
