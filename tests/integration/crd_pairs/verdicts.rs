@@ -2,7 +2,11 @@
 //! fault. Every row that is wrong is told, not only the first.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
 
+use flate2::read::GzDecoder;
+use pushback::manifest::yaml;
 use pushback_preflight::Verdict;
 use pushback_preflight::finding::Finding;
 
@@ -12,6 +16,7 @@ use crate::support::{TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: every_pair_gets_its_verdict,
+        Nothing: crds_that_are_hard_to_judge_get_their_verdict,
         Nothing: no_definition_breaks_itself,
         Nothing: pairs_are_told_apart_and_are_of_every_verdict,
     ]
@@ -21,6 +26,33 @@ fn every_pair_gets_its_verdict() {
     let pairs = pairs();
     let wrong: Vec<String> = pairs.iter().filter_map(fault).collect();
     assert!(wrong.is_empty(), "{} of {} pairs are judged otherwise:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
+}
+
+fn crds_that_are_hard_to_judge_get_their_verdict() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/crd-verdicts");
+    let load = |path: &Path, text: Vec<u8>| {
+        let shown = path.display().to_string();
+        let loaded = yaml::load(&shown, &text, &yaml::Limits::default()).unwrap_or_else(|error| panic!("{error}"));
+        loaded.documents.into_iter().map(|document| document.value).next().unwrap_or_else(|| panic!("{shown} is empty"))
+    };
+    let expected = root.join("verdicts.yaml");
+    let expected = load(&expected, std::fs::read(&expected).expect("the verdicts"));
+    let mut wrong = Vec::new();
+    for (name, verdict) in expected.as_object().expect("a verdict for each name") {
+        let [old, new] = ["old.yaml.gz", "new.yaml.gz"].map(|file| {
+            let path = root.join(name).join(file);
+            let mut text = Vec::new();
+            let packed = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            GzDecoder::new(packed).read_to_end(&mut text).expect("a packed CRD");
+            load(&path, text)
+        });
+        let findings = judge(&old, &new).findings;
+        let found = super::verdict(&findings);
+        if verdict != found {
+            wrong.push(format!("{name}: {verdict} expected, is {found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 fn fault(pair: &Pair) -> Option<String> {
