@@ -197,6 +197,9 @@ pub struct Finding {
     /// Findings that report the same fact; this one is omitted if any of them is present.
     #[serde(skip)]
     pub repeats: Vec<FindingRef>,
+    /// Fingerprints of the findings about clients that can no longer use its version; they need the user's own waiver.
+    #[serde(skip)]
+    pub client_waivers: Vec<String>,
     /// Value of `liveObjects` under which it would be a warning, as no object on the API server is affected.
     #[serde(skip)]
     pub passes_under: Option<&'static str>,

@@ -48,6 +48,15 @@ impl Invocation {
         changed
     }
 
+    /// Returns the command line with `--name=value` besides the other values of the option.
+    #[must_use]
+    pub fn with_another(&self, name: &str, value: &str) -> Self {
+        if self.split(name).1.iter().any(|given| given == value) {
+            return self.clone();
+        }
+        self.with_flag(&format!("{name}={value}"))
+    }
+
     /// The same without an option and its value.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
@@ -141,6 +150,14 @@ mod tests {
             "pushback apply --as-group a --as=b"
         );
         assert_eq!(Invocation::default().with("--storage", "bridge").to_string(), "pushback apply --storage=bridge");
+    }
+
+    #[test]
+    fn another_value_of_an_option_is_added_once() {
+        let given = invocation("apply --waive a=b");
+        let both = given.with_another("--waive", "c=d e");
+        assert_eq!(both.to_string(), "pushback apply --waive a=b '--waive=c=d e'");
+        assert_eq!(both.with_another("--waive", "a=b").with_another("--waive", "c=d e"), both);
     }
 
     #[test]

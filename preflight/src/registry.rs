@@ -98,6 +98,15 @@ pub fn answered_by_moving_objects() -> impl Iterator<Item = (&'static str, &'sta
     RULES.iter().flat_map(|rule| rule.answered_by_moving_objects().iter().map(|check| (rule.meta().name, *check)))
 }
 
+/// Rule and check of findings that are answered once every object of a CRD is converted by a plan and held against the new
+/// schema.
+pub fn answered_by_converting_objects() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RULES.iter().flat_map(|rule| {
+        let checks = rule.meta().checks.iter().map(|(check, _)| *check);
+        checks.filter(|check| rule.answered_by_converting_objects(check)).map(|check| (rule.meta().name, check))
+    })
+}
+
 /// The rules' findings for a rejection by the API server, identified by the field that the server names and the value
 /// that it quotes.
 pub fn findings_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> impl Iterator<Item = FindingRef> {

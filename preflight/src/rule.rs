@@ -298,9 +298,15 @@ pub trait Rule: Debug + Sync {
         None
     }
 
-    /// Checks about a version that goes, which are answered once no object is left in it.
+    /// Checks about objects in a version that is removed, which are answered once no object is left in it. Clients that
+    /// request the version are not helped by that.
     fn answered_by_moving_objects(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether a check is answered once every object is converted by a plan and held against the new schema.
+    fn answered_by_converting_objects(&self, check: &str) -> bool {
+        self.answered_by_moving_objects().contains(&check)
     }
 
     /// The rule's finding for a rejection by the API server, identified by the field that the server names and the

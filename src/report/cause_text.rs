@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_preflight::cause::{Cause, Smallest, causes, live_total};
-use pushback_preflight::{Audience, Finding, RemedyKind, Severity, registry};
+use pushback_preflight::{Audience, Finding, Severity, registry};
 use serde_json::Value;
 
 use crate::manifest::excerpt::Excerpt;
@@ -205,7 +205,7 @@ fn block(family: &[&Cause], judged: &[Judged], roomy: bool, said_fixes: &mut BTr
     let mut say = |key: &str, value: &str| text += &fact(key, value, &margin, width);
     // What helps against several is said once.
     let deployer =
-        cause.remedies.iter().find(|remedy| remedy.audience == Audience::Deployer && remedy.kind != RemedyKind::Accept);
+        cause.remedies.iter().find(|remedy| remedy.audience == Audience::Deployer && !remedy.is_waiver_entry());
     if let Some(steps) = deployer.map(|remedy| remedy.steps.join("; ")).filter(|steps| said_fixes.insert(steps.clone()))
     {
         say("do", &steps);

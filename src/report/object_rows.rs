@@ -120,6 +120,7 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
     let moves = |finding: &&Finding| {
         registry::answered_by_moving_objects().any(|(rule, check)| rule == finding.rule && check == finding.check)
     };
+    let concerns_clients = |finding: &&Finding| finding.remedies.iter().any(|it| it.kind == RemedyKind::Accept);
     let is_of_a_definition = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
     // What is moved as it is needs no correction.
     let to_correct = live_total(findings.iter().copied().filter(|finding| !moves(finding)));
@@ -128,6 +129,7 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
         _ if to_correct > 0 => format!("correct {} first", counted(to_correct, "object")),
         _ if first_kind(findings) == Some(RemedyKind::AskCluster) => "check against the cluster".to_owned(),
         _ if findings.iter().any(moves) => "move its objects: --storage=bridge".to_owned(),
+        _ if findings.iter().any(concerns_clients) => "move its clients first".to_owned(),
         Some(live) if live.examined > 0 => "none is affected: accept it".to_owned(),
         _ if findings.iter().all(|finding| finding.verdict == Verdict::Unknown) => "judge it by hand".to_owned(),
         _ if is_of_a_definition => "check against the cluster".to_owned(),

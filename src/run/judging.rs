@@ -1,6 +1,6 @@
 //! Runs preflight on a plan: the result is shown, reported, and kept to judge single changes again before their write.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -112,40 +112,44 @@ pub async fn judge(
     Ok(PreflightResult { report, second_look: Arc::new(second_look) })
 }
 
-/// What `--storage` takes care of: versions that go after their objects have been moved.
+/// Accepts what `--storage` proves: no object is left in a version that is removed.
 fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
-    let definitions = plan.objects.iter().filter(|planned| {
-        matches!(planned.carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::Done))
-    });
-    definitions.flat_map(|planned| {
-        let object = format!("{} {}", planned.change.object.kind, planned.change.object.name);
-        registry::answered_by_moving_objects().map(move |(rule, check)| Waiver {
-            rule: Some(rule.to_owned()),
-            check: Some(check.to_owned()),
-            object: Some(object.clone()),
-            reason: "--storage: its objects are moved first, and that no object is left in the version is proved"
-                .to_owned(),
-            may_be_unused: true,
-            ..Waiver::default()
-        })
+    plan.objects.iter().flat_map(|planned| {
+        // Objects may still be stored in the present storage version afterwards.
+        let proved = |check: &str| match planned.carry_over {
+            Some(CarryOver::Bridge(_)) => true,
+            Some(CarryOver::Before) => check != "storageVersionChange",
+            // Nothing is moved, or only after the CRD is written.
+            Some(CarryOver::Done | CarryOver::After | CarryOver::WebhookFirst(_)) | None => false,
+        };
+        let checks = registry::answered_by_moving_objects().filter(|(_, check)| proved(check));
+        let reason = "--storage: its objects are moved first, and that no object is left in the version is proved";
+        checks.map(|(rule, check)| own_waiver(planned, rule, check, reason)).collect::<Vec<_>>()
     })
 }
 
-/// While objects are converted by a plan, the live definition has no schema for their new version. What is new about the
-/// wanted one was judged before that.
+/// While objects are converted by a plan, the live CRD has an open schema for their new version. Every object is held
+/// against the new schema before that begins.
 fn converted(plan: &Plan) -> impl Iterator<Item = (&Planned, Waiver)> {
-    let definitions = plan.objects.iter().filter(|planned| planned.conversion.is_some() || has_begun(planned));
-    let rules: BTreeSet<&str> = registry::answered_by_moving_objects().map(|(rule, _)| rule).collect();
-    definitions.flat_map(move |planned| {
-        let waiver = |rule: &str| Waiver {
-            rule: Some(rule.to_owned()),
-            object: Some(format!("{} {}", planned.change.object.kind, planned.change.object.name)),
-            reason: "its objects are being converted by a plan; it was judged before that began".to_owned(),
-            may_be_unused: true,
-            ..Waiver::default()
-        };
-        rules.iter().map(|rule| (planned, waiver(rule))).collect::<Vec<_>>()
+    let crds = plan.objects.iter().filter(|planned| planned.conversion.is_some() || has_begun(planned));
+    crds.flat_map(move |planned| {
+        let reason =
+            "its objects are being converted by a plan; each was held against the new schema before that began";
+        let checks = registry::answered_by_converting_objects();
+        checks.map(|(rule, check)| (planned, own_waiver(planned, rule, check, reason))).collect::<Vec<_>>()
     })
+}
+
+/// A waiver that follows from what the run does, for one check of one object.
+fn own_waiver(planned: &Planned, rule: &str, check: &str, reason: &str) -> Waiver {
+    Waiver {
+        rule: Some(rule.to_owned()),
+        check: Some(check.to_owned()),
+        object: Some(format!("{} {}", planned.change.object.kind, planned.change.object.name)),
+        reason: reason.to_owned(),
+        may_be_unused: true,
+        ..Waiver::default()
+    }
 }
 
 fn has_begun(planned: &Planned) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::{Audience, Finding, ObjectExt, ObjectRef, Severity, causes, registry};
+use pushback_preflight::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity, causes, registry};
 
 use super::error::CommandError;
 use crate::apply::engine::{Outcome, Progress};
@@ -294,12 +294,16 @@ fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
     hints
 }
 
-/// The command that leads out of what refuses: that of the worst cause for which there is one.
+/// The command that leads out of what refuses: that of the worst cause for which there is one. A waiver is the next step only
+/// where nothing else refuses.
 fn next(report: &RunReport) -> Option<String> {
     let causes = causes(&report.findings);
-    let refusing = causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived());
-    let mut ways = refusing.flat_map(|cause| &cause.remedies);
-    let way = ways.find(|way| way.audience == Audience::Deployer && !way.commands.is_empty())?;
+    let refusing = || causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived());
+    let has_command = |way: &&Remedy| way.audience == Audience::Deployer && !way.commands.is_empty();
+    let is_waiver = |way: &&Remedy| way.kind == RemedyKind::Accept;
+    let ways = || refusing().flat_map(|cause| &cause.remedies).filter(has_command);
+    let all_waivable = refusing().all(|cause| cause.remedies.iter().filter(has_command).any(|way| is_waiver(&way)));
+    let way = ways().find(|way| !is_waiver(way)).or_else(|| ways().next().filter(|_| all_waivable))?;
     Some(format!("next: {}", way.commands.first()?))
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: objects_are_moved_in_the_same_apply,
         ApiServer: objects_are_moved_step_by_step,
         ApiServer: objects_are_carried_over_by_a_bridge,
+        ApiServer: clients_of_bridged_versions_are_accepted_by_one_command,
         ApiServer: old_entries_of_the_list_are_cleared,
         ApiServer: objects_that_would_be_refused_are_corrected,
         ApiServer: an_object_that_would_be_changed_is_corrected,

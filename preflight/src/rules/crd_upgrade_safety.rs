@@ -15,6 +15,7 @@ mod recreated;
 mod remedy;
 mod subject;
 mod usage;
+pub(super) mod version_clients;
 mod ways_out;
 
 use std::collections::BTreeSet;
@@ -178,7 +179,14 @@ impl Rule for CrdUpgradeSafety {
     }
 
     fn answered_by_moving_objects(&self) -> &'static [&'static str] {
-        &["storedVersionRemoval", "servedVersionRemoval"]
+        &["storedVersionRemoval"]
+    }
+
+    fn answered_by_converting_objects(&self, check: &str) -> bool {
+        // The CRD that takes objects of both shapes has an open schema; each object is held against the new one.
+        let of_open_schema = ["crossVersionLoss", "crossVersionRejection", "preserveUnknownFields"].contains(&check);
+        let of_schema = checks::find(check).is_some_and(|check| check.is_of_a_schema);
+        of_open_schema || of_schema || self.answered_by_moving_objects().contains(&check)
     }
 }
 
@@ -218,6 +226,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
     let has_app = !facts.changes.app.is_empty();
     judgement.findings =
         judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings, has_app)).collect();
+    version_clients::list_waivers(&mut judgement.findings);
     Checked::Done(judgement)
 }
 
@@ -310,7 +319,8 @@ impl Analysis {
 /// The findings about a definition that changes in place, each with whether all that it can do is to have writes
 /// rejected.
 fn changed(subject: &Subject<'_>, settings: &OwnSettings) -> Vec<(Finding, OnlyRejects)> {
-    let changes = definition::compare(&subject.upgrade);
+    let mut changes = definition::compare(&subject.upgrade);
+    version_clients::add(subject, &mut changes);
     let of_readers = match settings.profile {
         Profile::Strict => readers::surprised(subject, &changes),
         Profile::Data | Profile::Published => Vec::new(),

@@ -5,7 +5,9 @@ use pushback_crd::definition::{Blocker, Crd, StoredState};
 
 use crate::facts::Facts;
 use crate::finding::Finding;
+use crate::invocation::Invocation;
 use crate::remedy::{Remedy, RemedyKind};
+use crate::rules::crd_upgrade_safety::version_clients;
 
 /// The remedy for a version that is removed and that objects may be stored in.
 pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
@@ -31,10 +33,16 @@ pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
             "run `{migrate}`: it proves that no object is stored in \"{version}\", and takes it off the list"
         );
     };
+    let clients = old
+        .version(version)
+        .filter(|version| version.served && !version.deprecated)
+        .map(|version| format!("; clients that still request \"{}\" get 404 then", version.name));
+    let clients = clients.unwrap_or_default();
     if state.storage.as_deref() == Some(version) {
-        return "apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a \
-                field"
-            .to_owned();
+        return format!(
+            "apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a \
+             field{clients}"
+        );
     }
     let remove = format!("`pushback storage remove {definition} {version}`");
     let off = if is_served {
@@ -45,7 +53,7 @@ pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
         format!("then {remove}")
     };
     format!(
-        "{}apply with `--storage=migrate`: objects are moved first; or, step by step, run `{migrate}`, and {off}",
+        "{}apply with `--storage=migrate`: objects are moved first{clients}; or, step by step, run `{migrate}`, and {off}",
         first(&state)
     )
 }
@@ -80,15 +88,8 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     let state = StoredState::of(live);
     let definition = state.definition.as_str();
     let storage = |words: &[&str]| again.command(&[&["storage"], words].concat()).to_string();
-    let with_steps = |step: String| {
-        let mut remedy = Remedy::deployer(RemedyKind::MoveObjects, step);
-        remedy.steps.splice(0..0, obstacles(&state));
-        remedy
-    };
-    let debt = || {
-        let step = "move the objects to the storage version, which is proved, and take old versions off the list";
-        with_steps(step.to_owned()).commands([storage(&["migrate", definition]), again.to_string()])
-    };
+    let with_steps = |step: &str| moving(&state, step);
+    let debt = || debt(facts, &state);
     let Some(version) = finding.version.as_deref() else { return vec![debt()] };
     let wanted = change.and_then(|change| change.desired.as_deref());
     let goes = wanted.is_some_and(|wanted| Crd::of(wanted).version(version).is_none());
@@ -98,11 +99,11 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         Some(_) if state.storage.as_deref() == Some(version) => {
             let step = "apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would \
                         lose a field";
-            vec![with_steps(step.to_owned()).commands([again.with("--storage", "bridge").to_string()])]
+            vec![accepting_clients(with_steps(step), again.with("--storage", "bridge"), finding)]
         }
         Some(is_served) => {
-            let moves = "apply with `--storage=migrate`: objects are moved first".to_owned();
-            let moves = with_steps(moves).commands([again.with("--storage", "migrate").to_string()]);
+            let moves = with_steps("apply with `--storage=migrate`: objects are moved first");
+            let moves = accepting_clients(moves, again.with("--storage", "migrate"), finding);
             if !goes {
                 return vec![moves];
             }
@@ -111,9 +112,44 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
                 "or step by step: move the objects, stop serving the version once no client uses it, remove it";
             let commands = [storage(&["migrate", definition])].into_iter().chain(unserve);
             let commands = commands.chain([storage(&["remove", definition, version]), again.to_string()]);
-            vec![moves, with_steps(by_hand.to_owned()).commands(commands)]
+            vec![moves, with_steps(by_hand).commands(commands)]
         }
     }
+}
+
+/// Moves the objects of a CRD to its storage version before the same run is repeated.
+fn debt(facts: &Facts, state: &StoredState) -> Remedy {
+    let migrate = facts.invocation.command(&["storage", "migrate", &state.definition]).to_string();
+    let step = "move the objects to the storage version, which is proved, and take old versions off the list";
+    moving(state, step).commands([migrate, facts.invocation.to_string()])
+}
+
+/// Moves the objects of a CRD, after what is in the way of that.
+fn moving(state: &StoredState, step: &str) -> Remedy {
+    let mut remedy = Remedy::deployer(RemedyKind::MoveObjects, step);
+    remedy.steps.splice(0..0, obstacles(state));
+    remedy
+}
+
+/// Moves the objects of a version first that is no longer served. It helps if the version is marked as deprecated: once no
+/// object is stored in it, its clients have been warned.
+pub(super) fn before_unserving(facts: &Facts, finding: &Finding) -> Option<Remedy> {
+    let live = facts.changes.find(&finding.object.key())?.live.as_deref().filter(|_| facts.are_of_a_server())?;
+    let (crd, state, version) = (Crd::of(live), StoredState::of(live), finding.version.as_deref()?);
+    let is_movable = state.storage.as_deref() != Some(version) && state.stored.iter().any(|stored| stored == version);
+    let is_deprecated = crd.version(version).is_some_and(|version| version.deprecated);
+    (finding.check == "servedVersionUnserved" && is_movable && is_deprecated).then(|| debt(facts, &state))
+}
+
+/// Adds the command of a remedy, with a waiver for each finding about clients of the version: moving its objects does not
+/// help them.
+fn accepting_clients(mut remedy: Remedy, again: Invocation, finding: &Finding) -> Remedy {
+    if let (Some(version), false) = (&finding.version, finding.client_waivers.is_empty()) {
+        remedy.steps.push(format!(
+            "clients that request {version} get 404 afterwards: keep `--waive` in the command only if none does"
+        ));
+    }
+    remedy.commands([version_clients::accepting(&again, finding).to_string()])
 }
 
 fn migrate(definition: &str) -> String {

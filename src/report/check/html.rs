@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use pushback_preflight::cause::live_total;
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::RuleOff;
-use pushback_preflight::{Audience, Cause, Finding, Remedy, RemedyKind, Severity};
+use pushback_preflight::{Audience, Cause, Finding, Remedy, Severity};
 
 use self::cause::CauseView;
 use self::order::OrderView;
@@ -189,7 +189,7 @@ fn members<'r>(report: &'r CheckReport, causes: &[&'r Cause]) -> impl Iterator<I
 fn ways(loud: &[&Cause]) -> Vec<WayView> {
     let mut ways: Vec<(&Remedy, WayView)> = Vec::new();
     for cause in loud {
-        for remedy in cause.remedies.iter().filter(|remedy| remedy.kind != RemedyKind::Accept) {
+        for remedy in cause.remedies.iter().filter(|remedy| !remedy.is_waiver_entry()) {
             let known = ways.iter().position(|(known, _)| *known == remedy).unwrap_or_else(|| {
                 ways.push((remedy, WayView::of(remedy)));
                 ways.len() - 1

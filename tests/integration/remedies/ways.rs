@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Refused, app, new_app};
+use super::{Refused, app, new_app, refusing};
 use crate::support::api::ApiClient;
 use crate::support::apply::{TestApp, config_map, config_map_path};
 use crate::support::{TestCluster, wait_until};
@@ -93,6 +93,23 @@ pub(super) fn objects_are_carried_over_by_a_bridge() {
     let wanted = definition(&group(&app), &["v1*"], TEXT);
     let refused = Refused::of(app, &wanted, &[]);
     let settled = refused.settled_by("the version that is stored is replaced", "storedVersionRemoval", "moveObjects");
+    let path = format!("/apis/{}/v1/namespaces/{}/widgets/a", group(&settled.app), settled.app.namespace);
+    assert_eq!(api().get(&path).ok()["spec"]["colour"], "red");
+}
+
+/// Two CRDs remove their storage version. `--storage=bridge` leaves one kind of finding, and its command settles it.
+pub(super) fn clients_of_bridged_versions_are_accepted_by_one_command() {
+    let app = new_app(&namespace());
+    let both = |version: &str| {
+        let widgets = definition(&group(&app), &[version], TEXT);
+        widgets.clone() + &widgets.replace("widget", "gadget").replace("Widget", "Gadget")
+    };
+    app.apply(&both("v1alpha1*"), &[]).expect(0);
+    store(&app, "v1alpha1", "a", "red");
+    let wanted = both("v1*");
+    let refused = Refused::of(app, &wanted, &["--storage=bridge"]);
+    assert_eq!(refusing(&refused.report).len(), 2, "{:#}", refused.report);
+    let settled = refused.settled_by("clients of a version that is removed", "servedVersionRemoval", "accept");
     let path = format!("/apis/{}/v1/namespaces/{}/widgets/a", group(&settled.app), settled.app.namespace);
     assert_eq!(api().get(&path).ok()["spec"]["colour"], "red");
 }

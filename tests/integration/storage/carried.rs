@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::crd::{TestCrd, Version, size};
+use super::crd::{TestCrd, Version, size, without_clients};
 use crate::support::apply::TestApp;
 use crate::support::{Ran, TestCase, cases};
 
@@ -10,6 +10,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: an_update_that_would_strand_objects_is_refused_without_a_policy,
         ApiServer: a_bridge_carries_objects_over_when_the_storage_version_goes,
+        ApiServer: bridge_does_not_accept_that_clients_lose_a_version,
         ApiServer: a_bridge_is_refused_before_anything_is_written_if_an_object_would_lose_a_field,
         ApiServer: objects_follow_the_storage_version_in_the_same_run,
         ApiServer: what_an_earlier_change_left_is_moved_before_the_version_goes,
@@ -26,7 +27,8 @@ pub(crate) fn apply(crd: &TestCrd, versions: &[Version], arguments: &[&str]) -> 
 
 fn apply_manifest(crd: &TestCrd, manifest: &Value, arguments: &[&str]) -> Ran {
     let app = TestApp::new("cogs", &crd.namespace);
-    app.apply(&manifest.to_string(), arguments)
+    let accepted = arguments.contains(&"--storage").then(|| format!("\n---\n{}", without_clients()));
+    app.apply(&[manifest.to_string(), accepted.unwrap_or_default()].concat(), arguments)
 }
 
 /// An app with a definition in these versions, and objects stored in v1.
@@ -61,6 +63,47 @@ fn a_bridge_carries_objects_over_when_the_storage_version_goes() {
     // Nothing is left to do.
     let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "bridge", "--apply-exit-status"]);
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+}
+
+fn bridge_does_not_accept_that_clients_lose_a_version() {
+    for (prefix, storage, live) in [
+        ("carry-clients", "bridge", V1_AND_V2()),
+        ("carry-clients", "migrate", vec![("v1", true, false, size()), ("v2", true, true, size())]),
+    ] {
+        let crd = deployed(prefix, &V1_AND_V2(), 2);
+        if storage == "migrate" {
+            apply(&crd, &live, &["--storage", "defer"]).expect(0);
+        }
+        let before = crd.live();
+        let app = TestApp::new("cogs", &crd.namespace);
+        let wanted = crd.manifest(&[("v2", true, true, size())]).to_string();
+        let report = ["--storage", storage, "--report", "json=report.json"];
+        app.apply(&wanted, &report).expect(10);
+        let findings = app.pushback.read_json("report.json")["findings"].take();
+        let of_check = |check: &str| {
+            let found = findings.as_array().into_iter().flatten().find(|finding| finding["check"] == check);
+            found.unwrap_or_else(|| panic!("no {check} in {findings:#}")).clone()
+        };
+        let stored = of_check("storedVersionRemoval");
+        assert!(stored["waived"].is_string(), "{stored:#}");
+        let served = of_check("servedVersionRemoval");
+        assert_eq!((&served["severity"], &served["version"]), (&json!("error"), &json!("v1")));
+        assert_eq!(crd.live(), before);
+        // Accepted by its fingerprint.
+        let waiver = format!("{}=no client is left", served["fingerprint"].as_str().unwrap_or_default());
+        app.apply(&wanted, &["--storage", storage, "--waive", &waiver]).expect(0);
+        assert_eq!(crd.in_etcd(), "v2: 2");
+    }
+    // A version that is marked as deprecated was announced to its clients.
+    let crd = TestCrd::new("carry-announced");
+    let app = TestApp::new("cogs", &crd.namespace);
+    let mut old = crd.manifest(&V1_AND_V2());
+    old["spec"]["versions"][0]["deprecated"] = json!(true);
+    app.apply(&old.to_string(), &[]).expect(0);
+    crd.await_version("v1", true);
+    crd.create("v1", 2);
+    app.apply(&crd.manifest(&[("v2", true, true, size())]).to_string(), &["--storage", "bridge"]).expect(0);
+    assert_eq!(crd.in_etcd(), "v2: 2");
 }
 
 fn a_bridge_is_refused_before_anything_is_written_if_an_object_would_lose_a_field() {

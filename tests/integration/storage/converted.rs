@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use super::crd::TestCrd;
+use super::crd::{TestCrd, without_clients};
 use crate::kill_points::killed;
 use crate::support::apply::TestApp;
 use crate::support::proxy::{Matching, Verb, any, matching, writes};
@@ -44,7 +44,7 @@ fn plan(crd: &TestCrd) -> Value {
 }
 
 fn input(documents: &[Value]) -> String {
-    documents.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
+    documents.iter().chain([&without_clients()]).map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
 fn apply(crd: &TestCrd, documents: &[Value], arguments: &[&str]) -> Ran {

@@ -160,6 +160,12 @@ impl Drop for TestCrd {
     }
 }
 
+/// A Config that accepts what moving objects does not help: clients that request a removed version.
+pub(crate) fn without_clients() -> Value {
+    let waiver = json!({"rule": "CRDUpgradeSafety", "check": "servedVersionRemoval", "reason": "no client is left"});
+    json!({"apiVersion": "pushback.dev/v1alpha1", "kind": "Config", "preflightWaivers": [waiver]})
+}
+
 /// `size`, an integer.
 pub(crate) fn size() -> Value {
     json!({"size": {"type": "integer"}})

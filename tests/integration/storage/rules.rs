@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::storage::crd::{DEADLINE, TestCrd, Version, size};
+use crate::storage::crd::{DEADLINE, TestCrd, Version, size, without_clients};
 use crate::support::apply::TestApp;
 use crate::support::{TestCase, TestCluster, cases, wait_until};
 
@@ -100,7 +100,7 @@ fn a_removed_version_is_told_once_and_its_commands_lead_to_a_passing_check() {
     assert_eq!(
         judged.lines(),
         [
-            "CRDUpgradeSafety/storedVersionRemoval error v1 of 3 (also StoredVersions/storedVersionRemoval, server/immutable)"
+            "CRDUpgradeSafety/storedVersionRemoval error v1 of 3 (also CRDUpgradeSafety/servedVersionRemoval, StoredVersions/storedVersionRemoval, server/immutable)"
         ]
     );
     // Without the other rule, and where it only warns, this one says it.
@@ -167,7 +167,8 @@ fn the_policy_that_a_remedy_names_leads_to_a_passing_check() {
         let remedies: Vec<&str> = judged.findings.iter().filter_map(|finding| finding["remedy"].as_str()).collect();
         let flag = remedies.iter().flat_map(|remedy| remedy.split('`')).find(|word| word.starts_with("--storage="));
         assert_eq!(flag, Some(policy), "{prefix}: {remedies:?}");
-        apply(&then, &[policy]).expect(0);
+        let accepted = format!("{}\n---\n{}", crd.manifest(&then), without_clients());
+        app.apply(&accepted, &[policy]).expect(0);
         let judged = check(&app, &crd.manifest(&then), &both());
         assert_eq!((judged.code, judged.lines()), (0, Vec::new()), "{prefix}");
         assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 3", json!(["v2"])), "{prefix}");
@@ -210,13 +211,13 @@ fn a_real_release_without_its_stored_version_passes_with_the_remedy() {
     wait_until("topics are served", DEADLINE, || (api.apply(&topic).status < 300).then_some(()));
     let judged = check(&app, &new, &both());
     assert_eq!(judged.code, 10);
-    let told = "CRDUpgradeSafety/storedVersionRemoval error v1beta2 of 1 (also StoredVersions/storedVersionRemoval, server/immutable)";
+    let told = "CRDUpgradeSafety/storedVersionRemoval error v1beta2 of 1 (also CRDUpgradeSafety/servedVersionRemoval, StoredVersions/storedVersionRemoval, server/immutable)";
     assert!(judged.lines().iter().any(|line| line == told), "{:#?}", judged.lines());
     let removal =
         judged.findings.iter().find(|finding| finding["check"] == "storedVersionRemoval").expect("it is told");
     let remedy = removal["remedy"].as_str().expect("a remedy");
     assert!(remedy.starts_with("apply with `--storage=bridge`"), "{remedy}");
-    app.apply(&new.to_string(), &["--storage=bridge"]).expect(0);
+    app.apply(&format!("{new}\n---\n{}", without_clients()), &["--storage=bridge"]).expect(0);
     let judged = check(&app, &new, &both());
     assert_eq!((judged.code, judged.lines()), (0, Vec::new()));
     assert_eq!(api.get(&path("v1")).ok()["spec"], topic["spec"]);

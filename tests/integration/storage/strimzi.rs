@@ -11,7 +11,7 @@ use crate::support::api::ApiClient;
 use crate::support::apply::TestApp;
 use crate::support::{Options, Pushback, Ran, TestCase, TestCluster, cases, etcd, wait_until};
 
-use super::crd::DEADLINE;
+use super::crd::{DEADLINE, without_clients};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -96,7 +96,8 @@ fn one_command_carries_a_release_over_that_removes_its_storage_version() {
 
     let ran = app.apply(&definitions("1.0.0"), &[]);
     assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
-    let ran = app.apply(&definitions("1.0.0"), &["--storage", "bridge"]);
+    let accepted = format!("{}\n---\n{}", definitions("1.0.0"), without_clients());
+    let ran = app.apply(&accepted, &["--storage", "bridge"]);
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
 
     assert_eq!(["kafkas", "kafkatopics"].map(|plural| contents(api, "v1", plural)), before);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::carried::{V1_AND_V2, deployed};
 use super::crd::TestCrd;
-use super::crd::{Version, size};
+use super::crd::{Version, size, without_clients};
 use super::migrate::flipped;
 use crate::kill_points::killed;
 use crate::support::proxy::{Fault, FaultProxy, Matching, Verb, any, later_pages, matching, writes};
@@ -159,7 +159,7 @@ fn a_bridge_killed_at_any_write_is_finished_by_the_next_run() {
         let crd = deployed("kill-bridge", &V1_AND_V2(), 3);
         let before = contents(&crd);
         let place = crd.pushback();
-        place.write("wanted.yaml", crd.manifest(wanted).to_string());
+        place.write("wanted.yaml", format!("{}\n---\n{}", crd.manifest(wanted), without_clients()));
         let arguments = ["apply", "-a", "cogs", "-f", "wanted.yaml", "--storage", "bridge", "--yes"];
         let owned: Vec<String> = arguments.map(str::to_owned).to_vec();
         let was_killed = killed(TestCluster::shared(), &place, &owned, points().nth(number), number % 2 == 0).is_some();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::crd::{DEADLINE, TestCrd, Version, size};
+use super::crd::{DEADLINE, TestCrd, Version, size, without_clients};
 use crate::support::apply::TestApp;
 use crate::support::{Ran, TestCase, cases, wait_until};
 
@@ -65,7 +65,9 @@ impl Operator {
 
     /// Nobody makes pods ready here.
     fn apply(&self, versions: &[Version], deployment: &Value, arguments: &[&str]) -> Ran {
-        let input = [self.crd.manifest(versions).to_string(), deployment.to_string()].join("\n---\n");
+        let mut input = vec![self.crd.manifest(versions).to_string(), deployment.to_string()];
+        input.extend(arguments.contains(&"--storage").then(|| without_clients().to_string()));
+        let input = input.join("\n---\n");
         TestApp::new("operator", &self.crd.namespace).apply(&input, &[&["--wait=false"], arguments].concat())
     }
 

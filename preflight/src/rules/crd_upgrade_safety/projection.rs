@@ -10,10 +10,10 @@ use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::{Damage, SchemaStep};
 use serde_json::{Value, json};
 
-use super::OwnSettings;
 use super::checks::{self, Bound, Check};
 use super::profile::{Listed, Profile, listed};
 use super::subject::{NAME, Subject};
+use super::{OwnSettings, version_clients};
 use crate::finding::{Finding, Offence, Severity, Verdict};
 use crate::rules::levels::Level;
 use crate::source::{PathSegment, Position};
@@ -47,6 +47,7 @@ pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings:
         _ => {}
     }
     finding.witness = change.witness.map(Arc::new);
+    finding.repeats.extend(version_clients::told(&finding.check, finding.version.as_deref()));
     Some(finding)
 }
 

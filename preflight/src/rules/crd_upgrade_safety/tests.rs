@@ -9,6 +9,7 @@ mod hostile;
 mod met;
 mod objects;
 mod published_lists;
+mod version_clients;
 
 use std::sync::Arc;
 

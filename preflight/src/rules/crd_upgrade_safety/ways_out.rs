@@ -3,8 +3,8 @@
 use pushback_crd::schema::contain::Effect;
 use serde_json::json;
 
-use super::checks;
 use super::subject::NAME;
+use super::{checks, version_clients};
 use crate::facts::{Change, Facts};
 use crate::finding::Finding;
 use crate::remedy::{Remedy, RemedyKind};
@@ -18,7 +18,9 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     let is_of_objects = is_of_a_schema || finding.live_objects.is_some();
     match finding.check.as_str() {
         "storedVersionRemoval" | "storageVersionChange" => stored_remedy::ways(facts, finding),
-        "servedVersionRemoval" | "servedVersionUnserved" => given_up_by(facts, finding).chain(author).collect(),
+        "servedVersionRemoval" | "servedVersionUnserved" => {
+            given_up_by(facts, finding).into_iter().chain(author).collect()
+        }
         _ if facts.changes.find(&finding.object.key()).is_some_and(Change::ends_live_object) => {
             keep(facts, finding).into_iter().chain(author).collect()
         }
@@ -68,7 +70,7 @@ fn accepting(mode: &str) -> &'static str {
 }
 
 /// What who deploys can do about a version that clients can no longer use.
-fn given_up_by(facts: &Facts, finding: &Finding) -> impl Iterator<Item = Remedy> {
+fn given_up_by(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     let key = if finding.check == "servedVersionRemoval" { "removed" } else { "unserved" };
     let version = finding.version.clone().unwrap_or_default();
     let used = finding.version_use.as_ref();
@@ -78,13 +80,16 @@ fn given_up_by(facts: &Facts, finding: &Finding) -> impl Iterator<Item = Remedy>
         [] => "clients".to_owned(),
         names => names.join(", "),
     };
-    let stored = used.filter(|used| used.stored_versions.contains(&version));
-    let moved = stored.map(|_| stored_remedy::ways(facts, finding)).unwrap_or_default();
-    let mut settle =
-        Remedy::deployer(RemedyKind::Configure, format!("have {clients} use another version than {version}"))
-            .settings(NAME, &json!({"versions": {key: "warn"}}));
-    settle
-        .steps
-        .push(format!("set `versions: {{{key}: warn}}` for {NAME} in preflightRules once none uses it any more"));
-    moved.into_iter().chain([settle])
+    let mut ways = Vec::from_iter(stored_remedy::before_unserving(facts, finding));
+    if !finding.client_waivers.is_empty() {
+        let mut accept =
+            Remedy::deployer(RemedyKind::Accept, format!("have {clients} use another version than {version}"));
+        accept
+            .steps
+            .push(format!("once none uses it any more, accept by `--waive` that requests for {version} get 404"));
+        ways.push(accept.commands([version_clients::accepting(&facts.invocation, finding).to_string()]));
+    }
+    let settle = format!("set `versions: {{{key}: warn}}` for {NAME} in preflightRules: it then warns for every CRD");
+    ways.push(Remedy::deployer(RemedyKind::Configure, settle).settings(NAME, &json!({"versions": {key: "warn"}})));
+    ways
 }

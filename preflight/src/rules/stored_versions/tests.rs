@@ -121,11 +121,11 @@ fn a_version_that_goes_names_its_objects_and_the_commands() {
     let stranded = |stored: &[&str], objects: usize| lines(&alone(update(live(&BOTH, stored), &NEW), &foos(objects)));
     insta::assert_snapshot!(stranded(&["v1", "v2"], 12), @r#"
     storedVersionRemoval Error: version "v1" is removed, and up to 12 Foo objects stored in it could no longer be read
-      => apply with `--storage=migrate`: objects are moved first; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
+      => apply with `--storage=migrate`: objects are moved first; clients that still request "v1" get 404 then; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
     "#);
     insta::assert_snapshot!(stranded(&["v1", "v2"], 0), @r#"
     storedVersionRemoval Error: version "v1" is removed, and status.storedVersions still lists it; there is no Foo object
-      => apply with `--storage=migrate`: objects are moved first; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
+      => apply with `--storage=migrate`: objects are moved first; clients that still request "v1" get 404 then; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
     "#);
     // A version that is no longer served needs no step for that.
     let unserved = live(&[("v1", false, false), ("v2", true, true)], &["v1", "v2"]);
@@ -137,7 +137,7 @@ fn a_version_that_goes_names_its_objects_and_the_commands() {
     let stuck = live(&[("v1", true, false), ("v2", false, true)], &["v1", "v2"]);
     insta::assert_snapshot!(lines(&alone(update(stuck, &NEW), &foos(2))), @r#"
     storedVersionRemoval Error: version "v1" is removed, and up to 2 Foo objects stored in it could no longer be read
-      => serve "v2": objects can only be rewritten at a served version; then apply with `--storage=migrate`: objects are moved first; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
+      => serve "v2": objects can only be rewritten at a served version; then apply with `--storage=migrate`: objects are moved first; clients that still request "v1" get 404 then; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
     "#);
 }
 
@@ -147,17 +147,17 @@ fn where_the_storage_version_goes_objects_are_carried_over() {
     let disjoint = |objects: usize| lines(&alone(update(live(&old, &["v1"]), &NEW), &foos(objects)));
     insta::assert_snapshot!(disjoint(3), @r#"
     storedVersionRemoval Error: version "v1" is removed, and 3 Foo objects stored in it could no longer be read
-      => apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a field
+      => apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a field; clients that still request "v1" get 404 then
     "#);
     insta::assert_snapshot!(disjoint(0), @r#"
     storedVersionRemoval Error: version "v1" is removed, and status.storedVersions still lists it; there is no Foo object
-      => apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a field
+      => apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a field; clients that still request "v1" get 404 then
     "#);
     // The list can be set to anything; what is written is stored in the storage version all the same.
     let forged = live(&[("v1", true, true), ("v2", true, false)], &["v2"]);
     insta::assert_snapshot!(lines(&alone(update(forged, &NEW), &foos(3))), @r#"
     storedVersionRemoval Error: version "v1" is removed, and up to 3 Foo objects stored in it could no longer be read
-      => apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a field
+      => apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a field; clients that still request "v1" get 404 then
     "#);
 }
 
@@ -245,8 +245,8 @@ fn crd_upgrade_safety_tells_the_removal_with_the_number_and_the_remedy() {
     };
     let report = both("error");
     insta::assert_snapshot!(lines(&report), @r#"
-    CRDUpgradeSafety/storedVersionRemoval Error: stored version "v1" removed (also StoredVersions/storedVersionRemoval)
-      => apply with `--storage=migrate`: objects are moved first; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
+    CRDUpgradeSafety/storedVersionRemoval Error: stored version "v1" removed (also CRDUpgradeSafety/servedVersionRemoval, StoredVersions/storedVersionRemoval)
+      => apply with `--storage=migrate`: objects are moved first; clients that still request "v1" get 404 then; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
     "#);
     assert_eq!(report.findings[0].affected(), 12);
     assert_eq!(
@@ -256,9 +256,9 @@ fn crd_upgrade_safety_tells_the_removal_with_the_number_and_the_remedy() {
     // A rule that only warns hides nothing.
     insta::assert_snapshot!(lines(&both("warn")), @r#"
     storedVersionRemoval Error: version "v1" is removed, and up to 12 Foo objects stored in it could no longer be read
-      => apply with `--storage=migrate`: objects are moved first; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
-    CRDUpgradeSafety/storedVersionRemoval Warning: stored version "v1" removed
-      => apply with `--storage=migrate`: objects are moved first; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
+      => apply with `--storage=migrate`: objects are moved first; clients that still request "v1" get 404 then; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
+    CRDUpgradeSafety/storedVersionRemoval Warning: stored version "v1" removed (also CRDUpgradeSafety/servedVersionRemoval)
+      => apply with `--storage=migrate`: objects are moved first; clients that still request "v1" get 404 then; or, step by step, run `pushback storage migrate foos.ex.com`, and once no client uses "v1" any more, `pushback storage unserve foos.ex.com v1` and `pushback storage remove foos.ex.com v1`
     "#);
     let flip = update(live(&[("v1", true, true), ("v2", true, false)], &["v1"]), &BOTH);
     let rules = [(crd_upgrade_safety::NAME, json!({})), (NAME, json!({}))];

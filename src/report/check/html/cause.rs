@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::{Finding, RemedyKind};
+use pushback_preflight::Finding;
 
 use super::WayView;
 use crate::report::cause_text::accepting_until;
@@ -82,7 +82,7 @@ impl CauseView {
                 yaml: witness_yaml(witness).trim_end().to_owned(),
             }
         });
-        let remedies = group.cause.remedies.iter().filter(|remedy| remedy.kind != RemedyKind::Accept);
+        let remedies = group.cause.remedies.iter().filter(|remedy| !remedy.is_waiver_entry());
         Self {
             anchor: anchor(&group.cause.fingerprint),
             finding_anchor: is_alone.then(|| anchor(&first.fingerprint)).filter(|anchor| !anchor.is_empty()),
