@@ -218,6 +218,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     retained.objects.extend(left_out.filter_map(|(wanted, _)| live.objects.get(&wanted.object.key()).cloned()));
     if options.base.is_none() {
         protect_record_namespace(&observed, &prunes)?;
+        protect_replaced_record_namespace(&observed, &pairs)?;
     }
     prunes.iter().for_each(|planned| foresee.write_in(&planned.change.object.namespace));
     if is_server
@@ -352,14 +353,8 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
 
 /// Refuses to prune the record's namespace, which would delete record and lock too; only deleting the app may.
 fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
-    if observed.app.defining_label().is_some() {
-        return Ok(());
-    }
     let home = &observed.app.namespace;
-    let is_home = |planned: &&Planned| {
-        let object = &planned.change.object;
-        object.group.is_empty() && object.kind == "Namespace" && object.name == *home && !planned.is_orphaned()
-    };
+    let is_home = |planned: &&Planned| holds_record(observed, &planned.change.object) && !planned.is_orphaned();
     match prunes.iter().find(is_home) {
         None => Ok(()),
         Some(_) => Err(PlanError::Input(vec![InputError {
@@ -371,6 +366,34 @@ fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(
             ],
         }])),
     }
+}
+
+/// Refuses to replace the record's namespace: record and lock would be deleted in the middle of the run.
+fn protect_replaced_record_namespace(observed: &Observed, pairs: &[(Desired, Compared)]) -> Result<(), PlanError> {
+    let is_replaced = |(wanted, compared): &&(Desired, Compared)| {
+        compared.operation == Operation::Replace && holds_record(observed, &wanted.object)
+    };
+    match pairs.iter().find(is_replaced) {
+        None => Ok(()),
+        Some((wanted, _)) => Err(PlanError::Input(vec![InputError {
+            message: format!(
+                "Namespace {} would be deleted and created anew, and it holds the app's own record",
+                wanted.object.name
+            ),
+            position: wanted.positions.start(),
+            hints: vec![
+                "change the namespace in place: remove the annotation kapp.k14s.io/update-strategy".to_owned(),
+                "to replace it all the same, delete the whole app with `pushback delete`, then apply it again"
+                    .to_owned(),
+            ],
+        }])),
+    }
+}
+
+/// Whether an object is the namespace of the app's own record.
+fn holds_record(observed: &Observed, object: &ObjectRef) -> bool {
+    let is_namespace = object.group.is_empty() && object.kind == "Namespace";
+    is_namespace && object.name == observed.app.namespace && observed.app.defining_label().is_none()
 }
 
 /// Refuses an input object at the address of the app's own record: it would erase what the app owns.

@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_orphaned_object_stays,
         ApiServer: namespaces_of_the_system_stay,
         ApiServer: the_namespace_of_the_record_is_not_pruned,
+        ApiServer: namespace_of_the_record_is_not_replaced,
         ApiServer: a_kind_whose_definition_is_gone_is_no_obstacle,
         ApiServer: of_a_kind_that_may_not_be_listed_nothing_is_pruned_and_nothing_forgotten,
         ApiServer: patching_prunes_nothing,
@@ -80,6 +81,27 @@ fn the_namespace_of_the_record_is_not_pruned() {
     assert_eq!(app.record(), record, "nothing was written");
     assert!(app.has("a"));
     app.apply(&config_map("a", "1"), &["--patch"]).expect(0);
+}
+
+fn namespace_of_the_record_is_not_replaced() {
+    let app = app("replace-home");
+    let home = |value: &str| {
+        let metadata = json!({
+            "name": app.namespace, "labels": {"value": value},
+            "annotations": {"kapp.k14s.io/update-strategy": "always-replace"},
+        });
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}).to_string() + "\n---\n"
+    };
+    app.apply(&config_map("a", "1"), &[]).expect(0);
+    let kept = home("1").replace("always-replace", "");
+    app.apply(&(kept + &config_map("a", "1")), &["--dangerous-override-ownership-of-existing-resources"]).expect(0);
+    let record = app.record();
+    for arguments in [&[][..], &["--preflight=none"]] {
+        let refused = app.apply(&(home("2") + &config_map("a", "1")), arguments).expect(1);
+        assert!(error(&refused).contains("created anew, and it holds the app's own record"), "{}", error(&refused));
+    }
+    assert_eq!(app.record(), record, "nothing was written");
+    assert!(app.has("a"));
 }
 
 fn the_label_alone_makes_nothing_the_apps_own() {
