@@ -39,6 +39,7 @@ pub mod source;
 mod strictness;
 pub mod suggest;
 pub mod waiver;
+mod webhook_rules;
 
 pub use pushback_crd::words;
 

@@ -19,6 +19,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: commands_agree_on_every_pair_of_releases,
         Nothing: commands_agree_on_random_removals,
+        Nothing: commands_agree_on_removed_webhooks,
         Nothing: every_release_is_equal_to_itself,
     ]
 }
@@ -40,6 +41,23 @@ fn commands_agree_on_random_removals() {
     let mut count = Count::default();
     for seed in 0..rounds(6, 200) {
         count.compare(&removals::pair(seed as u64));
+    }
+    count.finish();
+}
+
+fn commands_agree_on_removed_webhooks() {
+    let mut count = Count::default();
+    for (pair, removed) in removals::of_webhooks() {
+        count.compare(&pair);
+        let pushback = Pushback::new();
+        pair.write(&pushback);
+        let runs = Runs::of(&pushback);
+        let of_diff =
+            runs.components.iter().filter(|it| it["type"] == "WebhookRemoved" && it["severity"] == "breaking");
+        assert_eq!(of_diff.count(), removed, "{}: {:?}", pair.name, runs.components);
+        let of_check = runs.findings.iter().filter(|it| it["check"] == "webhookRemoved");
+        let named: usize = of_check.map(|finding| list(&finding["old"]).len()).sum();
+        assert_eq!(named, removed, "{}: {:?}", pair.name, runs.findings);
     }
     count.finish();
 }
@@ -95,8 +113,6 @@ struct Runs {
     complaints: String,
     /// Operation and changed paths of each planned object, unchanged ones left out.
     plan: BTreeMap<Key, (String, Vec<String>)>,
-    /// Names of the rules of `check`.
-    rules: BTreeSet<String>,
     /// Findings of `check`.
     findings: Vec<Value>,
     /// Changes of components, from `upgrade diff`.
@@ -126,7 +142,6 @@ impl Runs {
             exits: exits.into(),
             complaints,
             plan: if diff.code == 1 { BTreeMap::new() } else { planned(&diff) },
-            rules: list(&check["rules"]).iter().map(|rule| text(&rule["name"])).collect(),
             findings: list(&check["findings"]),
             components: components.filter(|it| it["type"] != "CRDSchemaChange").collect(),
             crds: list(&upgrade["crdChanges"]),
@@ -333,14 +348,38 @@ fn is_version_label(path: &str) -> bool {
 
 /// What `upgrade diff` calls a breaking removal is at least a warning in `check`.
 fn of_breaking_removals(runs: &Runs, told: &mut Vec<String>) {
-    // The rule that judges claims need not be among the default rules.
-    let judges_claims = runs.rules.contains("DestructiveChange");
-    let is_removal = |change: &&Value| change["severity"] == "breaking" && change["type"] == "ResourceRemoved";
-    for change in runs.components.iter().filter(is_removal).filter(|_| judges_claims) {
+    // Removed objects with data, also under their old name or in their old namespace.
+    let of_data = ["Namespace", "PersistentVolume", "PersistentVolumeClaim"];
+    let is_gone = |change: &&Value| {
+        let kinds = ["ResourceRemoved", "ResourceRenamed", "ResourceMoved"];
+        change["severity"] == "breaking" && kinds.contains(&text(&change["type"]).as_str())
+    };
+    for change in runs.components.iter().filter(is_gone) {
         let (kind, name) = (text(&change["object"]["kind"]), text(&change["object"]["name"]));
-        if kind == "PersistentVolumeClaim" && runs.alarms(&kind, &name).next().is_none() {
+        let is_renamed = change["type"] == "ResourceRenamed";
+        let name = if is_renamed { text(&change["old"]) } else { name };
+        if of_data.contains(&kind.as_str()) && runs.alarms(&kind, &name).next().is_none() {
             told.push(format!("no warning in check: {} {}", change["path"], change["message"]));
         }
+    }
+    for change in runs.components.iter().filter(|it| it["severity"] == "breaking" && it["type"] == "WebhookRemoved") {
+        let webhook = &change["webhook"];
+        let (kind, name) = match text(&webhook["type"]).as_str() {
+            "validating" => ("ValidatingWebhookConfiguration", text(&webhook["configuration"])),
+            "mutating" => ("MutatingWebhookConfiguration", text(&webhook["configuration"])),
+            _ => ("CustomResourceDefinition", text(&webhook["name"])),
+        };
+        if runs.alarms(kind, &name).next().is_none() {
+            told.push(format!("no warning in check: {kind} {name}: {} {}", change["path"], change["message"]));
+        }
+    }
+    // Manifests tell nothing about finalizers, so that no other component change is a breaking removal.
+    let is_known = |change: &Value| {
+        let known = ["ComponentRemoved", "ResourceRemoved", "WebhookRemoved"];
+        !text(&change["type"]).ends_with("Removed") || known.contains(&text(&change["type"]).as_str())
+    };
+    for change in runs.components.iter().filter(|it| it["severity"] == "breaking" && !is_known(it)) {
+        told.push(format!("a kind of removal that is not compared with check: {}", change["type"]));
     }
     let is_removal = |change: &&Value| change["severity"] == "breaking" && text(&change["type"]).ends_with("Removed");
     for change in runs.crds.iter().filter(is_removal) {

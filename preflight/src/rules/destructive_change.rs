@@ -8,6 +8,7 @@ mod share;
 mod size;
 mod storage;
 mod ways_out;
+mod webhooks;
 mod workload;
 
 use serde_json::Value;
@@ -51,6 +52,7 @@ const CHECKS: &[(&str, &str)] = &[
     (storage::CLAIM, "a claim, or its owner, is deleted or replaced, and its volume is deleted with it"),
     (storage::VOLUME, "a volume is deleted or replaced, and its storage is deleted with it"),
     (workload::CLAIMS, "a StatefulSet is deleted or shrinks, and its retention policy then deletes claims"),
+    (webhooks::CHECK, "an admission webhook is removed: what it rejected is accepted, or what it set is missing"),
     (REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at the same time"),
     (REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
     (DELETED_SHARE, "a large share of the app's objects is deleted"),
@@ -82,6 +84,12 @@ static META: RuleMeta = RuleMeta {
                 Setting {
                     name: workload::CLAIMS,
                     doc: "the same; the policy in the StatefulSet already asks for it",
+                    kind: SettingKind::Choice(&["warn", "error", "off"]),
+                    order: Order::ERROR,
+                },
+                Setting {
+                    name: webhooks::CHECK,
+                    doc: "the same",
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
@@ -169,6 +177,7 @@ impl Rule for DestructiveChange {
             definition(&mut judge, change);
             storage::check(&mut judge, change);
             workload::check(&mut judge, change);
+            webhooks::check(&mut judge, change);
         }
         share::check(&mut judge);
         dependents::check(&mut judge);

@@ -44,6 +44,44 @@ fn data() -> Vec<Value> {
     ]
 }
 
+/// Releases that remove a webhook, each with the number of webhooks that are neither left nor renamed.
+pub(super) fn of_webhooks() -> Vec<(Pair, usize)> {
+    let validating = |webhooks: &[[&str; 2]]| admission("ValidatingWebhookConfiguration", "policy", webhooks);
+    let mutating = |webhooks: &[[&str; 2]]| admission("MutatingWebhookConfiguration", "policy", webhooks);
+    let (a, b, c) = (["a.com", "deployments"], ["b.com", "daemonsets"], ["c.com", "deployments"]);
+    let moved = admission("ValidatingWebhookConfiguration", "policies", &[a]);
+    let rest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rest"}});
+    let cases = [
+        ("a configuration", vec![validating(&[a, b])], vec![], 2),
+        ("an entry", vec![validating(&[a, b])], vec![validating(&[a])], 1),
+        ("a mutating configuration", vec![mutating(&[a]), validating(&[b])], vec![validating(&[b])], 1),
+        ("none, one moves", vec![validating(&[a])], vec![moved], 0),
+        ("none, one is renamed", vec![validating(&[a])], vec![validating(&[c])], 0),
+        (
+            "one of two, of which one is renamed",
+            vec![validating(&[a, ["d.com", "deployments"]])],
+            vec![validating(&[c])],
+            1,
+        ),
+    ];
+    let with_rest = |objects: Vec<Value>| side(&[objects, vec![rest.clone()]].concat());
+    let pair = |(name, old, new, removed): (&str, Vec<Value>, Vec<Value>, usize)| {
+        (Pair { name: format!("webhooks: {name}"), old: with_rest(old), new: with_rest(new) }, removed)
+    };
+    cases.into_iter().map(pair).collect()
+}
+
+/// A configuration with webhooks: name, and the resource that each sees.
+fn admission(kind: &str, name: &str, webhooks: &[[&str; 2]]) -> Value {
+    let webhook = |[name, resource]: &[&str; 2]| {
+        json!({"name": name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"url": format!("https://{name}/check")},
+            "rules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}]})
+    };
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+        "webhooks": webhooks.iter().map(webhook).collect::<Vec<_>>()})
+}
+
 fn side(objects: &[Value]) -> Side {
     let text: String = objects.iter().map(|object| format!("---\n{object}\n")).collect();
     Side::from([("all.yaml".to_owned(), text)])

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::difference::{Change, ChangeType, Severity, WebhookSummary};
 use super::super::model::{Component, FactClass, Webhook, WebhookDetails};
 use super::context::{Context, Owner};
+use crate::webhook_rules::{self, Scope};
 
 /// Compares both sides of a component; one side is empty if the component is new or removed.
 pub(super) fn compare(
@@ -87,8 +88,31 @@ fn pair<'a>(old: &'a [Webhook], new: &'a [Webhook]) -> Paired<'a> {
         });
         added = found.into_values().flatten().collect();
     }
+    // One that is only renamed sees the same requests.
+    removed.sort_by(|one, other| (&one.name, &one.kind).cmp(&(&other.name, &other.kind)));
     added.sort_by(|one, other| (&one.name, &one.kind).cmp(&(&other.name, &other.kind)));
+    removed.retain(|before| match added.iter().position(|after| is_renamed(before, after)) {
+        Some(index) => {
+            pairs.push((*before, added.remove(index)));
+            false
+        }
+        None => true,
+    });
     (pairs, removed, added)
+}
+
+fn is_renamed(before: &Webhook, after: &Webhook) -> bool {
+    match (&before.details, &after.details) {
+        (Some(one), Some(other)) => before.kind == after.kind && scope_of(other).includes(&scope_of(one)),
+        _ => false,
+    }
+}
+
+fn scope_of(details: &WebhookDetails) -> Scope<'_> {
+    Scope {
+        rules: &details.rules,
+        conditions: [&details.namespace_selector, &details.object_selector, &details.match_conditions],
+    }
 }
 
 fn configuration(webhook: &Webhook) -> &str {
@@ -103,6 +127,10 @@ fn paired(before: &Webhook, after: &Webhook, changes: &mut Vec<Change>) {
     if before.kind != after.kind {
         let message = format!("type changed from {} to {}", before.kind, after.kind);
         modified(Severity::Breaking, "type", message, json!(before.kind), json!(after.kind));
+    }
+    if before.name != after.name {
+        let message = format!("renamed from {} to {}: it sees the same requests", before.name, after.name);
+        modified(Severity::Info, "name", message, json!(before.name), json!(after.name));
     }
     if before.path != after.path {
         let message = format!("path changed from {} to {}", before.path, after.path);
@@ -136,7 +164,7 @@ fn details(
         modified(severity, "timeoutSeconds", message, json!(old), json!(new));
     }
     if before.rules != after.rules {
-        let (severity, what) = if is_part(&after.rules, &before.rules) {
+        let (severity, what) = if webhook_rules::covers(&before.rules, &after.rules) {
             (Severity::Info, "it sees fewer requests")
         } else {
             (Severity::Warning, "it sees requests that it did not see before")
@@ -192,26 +220,6 @@ fn details(
         let message = format!("served by {new} instead of {old}");
         modified(Severity::Info, "service", message, json!(old), json!(new));
     }
-}
-
-/// Whether `whole` contains or covers every rule of `part`.
-fn is_part(part: &Value, whole: &Value) -> bool {
-    const LISTS: [&str; 4] = ["apiGroups", "apiVersions", "operations", "resources"];
-    let rules = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let holds = |outer: &Value, inner: &Value| {
-        let lists = LISTS.iter().all(|key| {
-            let words = |rule: &Value| -> Vec<String> {
-                let list = rule.get(*key).and_then(Value::as_array);
-                list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-            };
-            let outer = words(outer);
-            outer.iter().any(|word| word == "*") || words(inner).iter().all(|word| outer.contains(word))
-        });
-        let scope = |rule: &Value| rule.get("scope").and_then(Value::as_str).unwrap_or("*").to_owned();
-        lists && (scope(outer) == "*" || scope(outer) == scope(inner))
-    };
-    let whole = rules(whole);
-    rules(part).iter().all(|inner| whole.iter().any(|outer| holds(outer, inner)))
 }
 
 /// While a namespace is being deleted, the webhook's server is gone early and its configuration is not: requests that

@@ -2,6 +2,7 @@
 
 mod dependents;
 mod fingerprints;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -545,6 +546,8 @@ fn every_check_can_warn_and_be_switched_off() {
     let mut changes = app(5, 0);
     changes.extend([delete(namespace()), delete(claim("pv-1")), delete(volume("Delete")), delete(definition)]);
     changes.push(change(Operation::Replace, Some(set), Some(silent)));
+    let webhooks = object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "policy");
+    changes.push(delete(with(webhooks, "/webhooks", json!([{"name": "a.com"}]))));
     // An owner of an object outside the app, and of one that the app keeps.
     let kept = owned(object("v1", "ConfigMap", "shop/kept"), "owner");
     changes.push(delete(with_uid(object("ex.com/v1", "Owner", "shop/owner"))));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::loss::{DELETED_SHARE, NAME, REPLACED, REPLICAS};
-use super::{storage, workload};
+use super::{storage, webhooks, workload};
 use crate::facts::Facts;
 use crate::finding::{Finding, Severity};
 use crate::object::ObjectExt;
@@ -35,7 +35,8 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         }
         _ => None,
     };
-    let is_loss_of_an_object = ![REPLICAS, workload::CLAIMS, DELETED_SHARE].contains(&finding.check.as_str());
+    let is_loss_of_an_object =
+        ![REPLICAS, workload::CLAIMS, DELETED_SHARE, webhooks::CHECK].contains(&finding.check.as_str());
     let kept = keep(facts, finding).filter(|_| is_loss_of_an_object);
     let mut ways: Vec<Remedy> = own.into_iter().chain(kept).collect();
     if ways.is_empty() {
