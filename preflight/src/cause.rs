@@ -88,7 +88,8 @@ pub struct LiveTotal {
     pub affected: u64,
     /// Number of examined objects.
     pub examined: u64,
-    /// Whether `affected` is the highest possible number, as one object may count more than once.
+    /// Whether `affected` is the highest possible number: one object may count more than once, and a read shows defaults
+    /// as if they were stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub up_to: bool,
     /// Some of the affected objects.
@@ -335,6 +336,7 @@ pub fn live_total<'f>(findings: impl Iterator<Item = &'f Finding>) -> Option<Liv
         names: BTreeSet<&'f str>,
         named: bool,
     }
+    let mut total = LiveTotal::default();
     let mut counted: BTreeMap<String, OfObject<'f>> = BTreeMap::new();
     for finding in findings {
         let Some(live) = &finding.live_objects else { continue };
@@ -345,9 +347,9 @@ pub fn live_total<'f>(findings: impl Iterator<Item = &'f Finding>) -> Option<Liv
         of.most = of.most.max(live.affected);
         of.sum = of.sum.saturating_add(live.affected);
         of.named &= live.names.len() as u64 == live.affected;
+        total.up_to |= live.up_to;
         of.names.extend(live.names.iter().map(String::as_str));
     }
-    let mut total = LiveTotal::default();
     let is_counted = !counted.is_empty();
     for of in counted.into_values() {
         total.examined += of.examined;

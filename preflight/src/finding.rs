@@ -68,6 +68,9 @@ pub struct LiveObjects {
     pub affected: u64,
     /// Number of examined objects.
     pub examined: u64,
+    /// Whether `affected` is the highest possible number: a read shows defaults as if they were stored.
+    #[serde(default, rename = "upTo", skip_serializing_if = "std::ops::Not::not")]
+    pub up_to: bool,
     /// Some of the affected objects, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,

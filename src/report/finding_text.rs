@@ -203,6 +203,7 @@ mod tests {
         finding.live_objects = Some(LiveObjects {
             affected: 3,
             examined: 112,
+            up_to: false,
             names: vec!["team-a/w1".to_owned(), "team-b/z".to_owned()],
         });
         finding.fingerprint = "9c1185a5deadbeef".to_owned();

@@ -55,11 +55,12 @@ pub fn consequence(finding: &Finding) -> Option<String> {
     }
 }
 
-/// `3 of 112 objects affected: team-a/w1, team-b/z, …`.
+/// `3 of 112 objects affected: team-a/w1, team-b/z, …`, or `up to 3 of …`.
 #[must_use]
 pub fn live_objects(live: &LiveObjects, ellipsis: &str) -> String {
     let examined = counted(live.examined, "object");
-    let mut text = format!("{} of {examined} affected", live.affected);
+    let up_to = if live.up_to { "up to " } else { "" };
+    let mut text = format!("{up_to}{} of {examined} affected", live.affected);
     if !live.names.is_empty() {
         text += &format!(": {}", live.names.join(", "));
         if live.affected > live.names.len() as u64 {
@@ -152,9 +153,8 @@ pub fn witness_yaml(witness: &Value) -> String {
 /// `up to 3 of 112 objects affected: team-a/w1, …`.
 #[must_use]
 pub fn live_total_words(live: &LiveTotal, ellipsis: &str) -> String {
-    let up_to = if live.up_to { "up to " } else { "" };
-    let of = LiveObjects { affected: live.affected, examined: live.examined, names: live.names.clone() };
-    format!("{up_to}{}", live_objects(&of, ellipsis))
+    let LiveTotal { affected, examined, up_to, ref names } = *live;
+    live_objects(&LiveObjects { affected, examined, up_to, names: names.clone() }, ellipsis)
 }
 
 /// Name of a definition, which says what it is; kind and name of another object.

@@ -23,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: objects_that_cannot_be_listed_leave_the_verdict,
         ApiServer: a_list_that_expires_under_way_is_counted_from_the_start,
         ApiServer: objects_count_in_every_version_that_is_served,
+        ApiServer: value_that_a_read_may_have_filled_in_counts_as_possibly_affected,
         ApiServer: objects_of_a_kind_that_discovery_does_not_show_decide_all_the_same,
     ]
 }
@@ -194,6 +195,30 @@ fn objects_that_suffer_are_named_page_by_page() {
     }
     let found = notes.tighten("off", 10);
     assert_eq!((found.counts(), found.requests), (None, 0), "{}", found.finding);
+}
+
+fn value_that_a_read_may_have_filled_in_counts_as_possibly_affected() {
+    let with = |group: Value| {
+        json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
+            "properties": {"spec": {"type": "object", "properties": {"text": {"type": "string"}, "group": group}}}}}})
+    };
+    let default = |value: &str| with(json!({"type": "string", "default": value}));
+    let notes = Notes::without_any(&[with(json!({"type": "string"}))]);
+    // What the first one lacks, a read fills in once there is a default.
+    for (name, spec) in [("bare", json!({"text": "a"})), ("set", json!({"text": "a", "group": "one"}))] {
+        let api_version = format!("{}/v1", notes.group);
+        let note = json!({"apiVersion": api_version, "kind": "Note", "metadata": {"name": name}, "spec": spec});
+        notes.api().post(&notes.collection("v1", 0), &note).ok();
+    }
+    notes.api().apply(&notes.definition(&[default("one")])).ok();
+    let bare = format!("{}/bare", notes.collection("v1", 0));
+    let is_filled_in = || (notes.api().get(&bare).body["spec"]["group"] == "one").then_some(());
+    wait_until("the default is read", SOON, is_filled_in);
+    for new in [default("two"), with(json!({"type": "string"}))] {
+        let found = notes.check("report", &[new], "default", "v1");
+        assert_eq!((found.counts(), &found.finding["liveObjects"]["upTo"]), (Some((1, 2)), &json!(true)));
+        assert_eq!(found.names(), [format!("{}/bare", notes.namespaces[0])]);
+    }
 }
 
 fn objects_that_cannot_be_listed_leave_the_verdict() {

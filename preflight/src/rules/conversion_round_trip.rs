@@ -299,6 +299,7 @@ fn counted(counts: &Value, examined: u64) -> LiveObjects {
     LiveObjects {
         affected: counts["objects"].as_u64().unwrap_or_default(),
         examined,
+        up_to: false,
         names: names.filter_map(Value::as_str).map(str::to_owned).collect(),
     }
 }

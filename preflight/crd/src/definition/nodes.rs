@@ -132,8 +132,11 @@ impl<'u> Walk<'u> {
     }
 
     fn required(&mut self, old: Node<'u>, new: Node<'u>, part: Part) {
-        // The server itself requires the fields that every resource has.
-        let matters = |name: &&String| part != Part::Resource || part.known(name).is_none();
+        // The server itself requires the fields that every resource has; not of an embedded one that a write of the status
+        // brings.
+        let is_of_status = self.path.first() == Some(&SchemaStep::Property("status".to_owned()));
+        let is_validated = part == Part::Resource && !is_of_status;
+        let matters = |name: &&String| !is_validated || part.known(name).is_none();
         let (was, is) = (&old.schema.required, &new.schema.required);
         for name in was.symmetric_difference(is).filter(matters) {
             let nodes = [field(old, name), field(new, name)];

@@ -29,6 +29,7 @@ mod retyped;
 mod rules;
 mod solve;
 mod step;
+mod suffering;
 mod telling;
 mod text;
 mod types;
@@ -46,6 +47,7 @@ pub(crate) use branches::{branches_of, new_branches};
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
 pub use compare::{compare, compare_and_count, harmed_value, object_with, unscalable_object};
-pub use confirm::{DISAGREEMENT, Damage, Effect, Sufferer, suffering};
+pub use confirm::{DISAGREEMENT, Damage, Effect};
 pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;
+pub use suffering::{Sufferer, suffering};

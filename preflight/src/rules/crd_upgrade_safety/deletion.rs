@@ -194,6 +194,7 @@ fn finding(names: &Names, change: &Change, crd: &Crd<'_>, all: &Lost<'_>) -> Fin
         finding.live_objects = Some(LiveObjects {
             affected: (lost.len() + owned.len()) as u64,
             examined: examined + owned.len() as u64,
+            up_to: false,
             names: lost.iter().take(SHOWN).map(ToString::to_string).collect(),
         });
         finding.blocks = Some("read".to_owned());

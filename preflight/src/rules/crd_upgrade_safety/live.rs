@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
-use pushback_crd::schema::contain::suffering;
+use pushback_crd::schema::contain::{SchemaStep, suffering};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,8 @@ use crate::rules::writers;
 const AT: &str = "at";
 /// Objects that fail at the node or anywhere below.
 const AT_OR_BELOW: &str = "atOrBelow";
+/// Part of a count: it has objects of which a read does not show whether they are affected.
+const UP_TO: &str = "upTo";
 /// Part of the state: counts by version that objects meet, and in it by node.
 const TARGETS: &str = "targets";
 /// Part of the state: who writes in which version.
@@ -83,19 +85,33 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, asked: &[&Found], state
             if !suffers.met_rules {
                 bump(entry(counts, "withoutRules"), object);
             }
-            // An object counts once per node, and once for every node above a failure.
-            let mut nodes = BTreeSet::new();
-            for node in suffers.at {
-                nodes.extend((0..=node.len()).map(|length| (field_path(&node[..length]), AT_OR_BELOW)));
-                nodes.insert((field_path(&node), AT));
-            }
-            nodes.retain(|(node, _)| wanted[*target].contains(node.as_str()));
+            let of_finding = |nodes: &BTreeSet<Vec<SchemaStep>>| {
+                let mut counted = counted_nodes(nodes);
+                counted.retain(|(node, _)| wanted[*target].contains(node.as_str()));
+                counted
+            };
+            let (certain, possible) = (of_finding(&suffers.at), of_finding(&suffers.perhaps_at));
             let by_node = entry(counts, "nodes");
-            for (node, extent) in nodes {
-                bump(entry(entry(by_node, &node), extent), object);
+            for (node, extent) in &certain {
+                bump(entry(entry(by_node, node), extent), object);
+            }
+            for (node, extent) in possible.difference(&certain) {
+                let counter = entry(entry(by_node, node), extent);
+                bump(counter, object);
+                counter[UP_TO] = true.into();
             }
         }
     }
+}
+
+/// Collects the nodes at which an object counts: once for each node, and once for every node above.
+fn counted_nodes(affected: &BTreeSet<Vec<SchemaStep>>) -> BTreeSet<(String, &'static str)> {
+    let mut nodes = BTreeSet::new();
+    for node in affected {
+        nodes.extend((0..=node.len()).map(|length| (field_path(&node[..length]), AT_OR_BELOW)));
+        nodes.insert((field_path(node), AT));
+    }
+    nodes
 }
 
 fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
@@ -169,7 +185,8 @@ fn count(seen: &Seen, mode: Mode, only_rejects: OnlyRejects, finding: &mut Findi
         [if is_of_the_node_alone { AT } else { AT_OR_BELOW }];
     let affected = node["count"].as_u64().unwrap_or(0);
     let names = node["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
-    finding.live_objects = Some(LiveObjects { affected, examined, names: names.collect() });
+    let up_to = node[UP_TO].as_bool().unwrap_or_default();
+    finding.live_objects = Some(LiveObjects { affected, examined, up_to, names: names.collect() });
     let is_loud = match only_rejects {
         OnlyRejects::Always => true,
         OnlyRejects::WithoutObjects => examined == 0,

@@ -56,6 +56,7 @@ pub(super) fn finding(
     finding.live_objects = Some(LiveObjects {
         affected: count as u64,
         examined: count as u64,
+        up_to: false,
         names: recreated.into_iter().take(SHOWN).collect(),
     });
     Some(finding)

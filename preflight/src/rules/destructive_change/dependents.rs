@@ -164,6 +164,7 @@ fn lost_outside(judge: &mut Judge<'_>, change: &Change, outside: &[&Dependent]) 
     finding.live_objects = Some(LiveObjects {
         affected: outside.len() as u64,
         examined: outside.len() as u64,
+        up_to: false,
         names: plain.into_iter().take(SHOWN).map(|(_, name)| name).collect(),
     });
     judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, CHECK)));

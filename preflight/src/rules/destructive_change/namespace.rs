@@ -151,6 +151,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
     finding.live_objects = Some(LiveObjects {
         affected: lost.len() as u64,
         examined,
+        up_to: false,
         names: lost.iter().take(SHOWN).map(|held| held.object.clone()).collect(),
     });
     judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, CHECK)));

@@ -47,6 +47,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
     finding.live_objects = Some(LiveObjects {
         affected: count,
         examined: live,
+        up_to: false,
         names: deleted.iter().take(SHOWN).map(|change| change.object.to_string()).collect(),
     });
     judge.lose(LostFrom::App, finding);

@@ -2,7 +2,6 @@
 //! the old one accepts it and the new one damages it at the place of the difference.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
@@ -122,7 +121,7 @@ pub(super) fn confirm(
             return Confirmed::Damaged(Damage { others: noted.saturating_sub(1), ..damage });
         }
         // Rules are evaluated only if there are no other errors; otherwise they are undecided.
-        if let Some(place) = altered(old.schema, stored, &after.object, Path::new(), path) {
+        if let Some(place) = altered(old.schema, stored, &after.object, path).into_iter().next() {
             let message = format!("{} changes", shown(&place));
             return Confirmed::Damaged(Damage {
                 effect: Effect::Altered,
@@ -170,43 +169,8 @@ fn spend(values: &Cell<u64>, admission: &Admission) {
     values.set(values.get().saturating_sub(size_of(&admission.object) + noted as u64));
 }
 
-/// Where an existing object is affected.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sufferer {
-    /// The schema nodes at which it is rejected, pruned or altered. A missing field belongs to the node that requires
-    /// it, a duplicate item to its list.
-    pub at: BTreeSet<Vec<SchemaStep>>,
-    /// Whether all keywords except rules were evaluated.
-    pub is_decided: bool,
-    /// Whether rules were evaluated too: the server does so only if there are no other errors.
-    pub met_rules: bool,
-}
-
-/// What a new definition does to an object that the old one serves. Errors that the object had before are left out.
-#[must_use]
-pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> Sufferer {
-    const RULES: &str = "x-kubernetes-validations";
-    let before = pipeline::create(old, server, object);
-    let after = pipeline::create(new, server, &in_version(&before.object, new));
-    let was = |error: &&pipeline::SchemaError| {
-        before.errors.iter().any(|known| known.path == error.path && known.keyword == error.keyword)
-    };
-    let rejected = after.errors.iter().filter(|error| !was(error)).map(|error| {
-        let is_of_the_parent = ["required", "x-kubernetes-list-type"].contains(&error.keyword);
-        &error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))]
-    });
-    let lost = after.pruned.iter().chain(&after.dropped_nulls).map(Path::as_slice);
-    let changed = altered(old.schema, &before.object, &after.object, Path::new(), &[]);
-    let at = rejected.chain(lost).chain(changed.as_deref()).map(|place| node_of(old.schema, place)).collect();
-    // An object that cannot be decoded is not validated.
-    let is_decoded = after.errors.iter().all(|error| error.keyword != "metadata");
-    let is_open = |of_rules: bool| after.unevaluated.iter().any(|open| (open.keyword == RULES) == of_rules);
-    let are_others_kept = after.errors.iter().all(|error| error.keyword == RULES);
-    Sufferer { at, is_decided: is_decoded && !is_open(false), met_rules: are_others_kept && !is_open(true) }
-}
-
 /// The schema node of a place in an object.
-fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
+pub(super) fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
     let mut node = Some(schema);
     place
         .iter()
@@ -227,7 +191,7 @@ fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep> {
 }
 
 /// The object as read in another version of the same definition.
-fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
+pub(super) fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
     let mut object = object.clone();
     if let Some(version) = object.get_mut("apiVersion") {
         *version = format!("{}/{}", resource.group, resource.version).into();
@@ -281,52 +245,70 @@ fn may_reach(node: &[SchemaStep], place: &[PathSegment]) -> bool {
     })
 }
 
-/// The first place at or below `node` where an object differs, among the fields of the old schema. Differences
-/// elsewhere do not hide it. New fields may get defaults.
-fn altered(schema: &Schema, before: &Value, after: &Value, place: Path, node: &[SchemaStep]) -> Option<Path> {
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => altered_field(schema, before, after, &place, node),
+/// Finds the places at or below `node` where an object differs, among the fields of the old schema. Differences
+/// elsewhere do not hide them. New fields may get defaults.
+pub(super) fn altered(schema: &Schema, before: &Value, after: &Value, node: &[SchemaStep]) -> Vec<Path> {
+    let mut found = Vec::new();
+    collect_altered(schema, (before, after), &Path::new(), node, &mut found);
+    found
+}
+
+fn collect_altered(
+    schema: &Schema,
+    values: (&Value, &Value),
+    place: &Path,
+    node: &[SchemaStep],
+    found: &mut Vec<Path>,
+) {
+    match values {
+        (Value::Object(before), Value::Object(after)) => collect_fields(schema, (before, after), place, node, found),
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
             let items = schema.items.as_deref().unwrap_or(schema);
-            before.iter().zip(after).enumerate().find_map(|(index, (before, after))| {
-                let inner = with(&place, index.into());
-                may_reach(node, &inner).then(|| altered(items, before, after, inner, node)).flatten()
-            })
+            for (index, values) in before.iter().zip(after).enumerate() {
+                let inner = with(place, index.into());
+                if may_reach(node, &inner) {
+                    collect_altered(items, values, &inner, node, found);
+                }
+            }
         }
-        _ => (reaches(node, &place) && !super::values::same(before, after)).then_some(place),
+        (before, after) => {
+            if reaches(node, place) && !super::values::same(before, after) {
+                found.push(place.clone());
+            }
+        }
     }
 }
 
-fn altered_field(
+fn collect_fields(
     schema: &Schema,
-    before: &Map<String, Value>,
-    after: &Map<String, Value>,
+    (before, after): (&Map<String, Value>, &Map<String, Value>),
     place: &Path,
     node: &[SchemaStep],
-) -> Option<Path> {
+    found: &mut Vec<Path>,
+) {
     let known = |name: &str| schema.properties.get(name).or_else(|| free_values(schema));
-    let own = |(name, value): (&String, &Value)| {
+    let mut own = |name: &String, value: &Value| {
         let inner = with(place, name.as_str().into());
         // Reading in another version rewrites it.
         if !may_reach(node, &inner) || place.is_empty() && name == "apiVersion" {
-            return None;
+            return;
         }
         match after.get(name) {
-            Some(after) => altered(known(name).unwrap_or(schema), value, after, inner, node),
-            None => Some(inner).filter(|inner| reaches(node, inner)),
+            Some(after) => collect_altered(known(name).unwrap_or(schema), (value, after), &inner, node, found),
+            None if reaches(node, &inner) => found.push(inner),
+            None => {}
         }
     };
     // Only one field of an object leads to a named one.
     if let Some(SchemaStep::Property(name)) = node.get(place.len())
         && let Some((name, value)) = before.get_key_value(name)
     {
-        return own((name, value));
+        return own(name, value);
     }
-    before.iter().find_map(own).or_else(|| {
-        let added = |name: &&String| !before.contains_key(*name) && known(name).is_some();
-        let mut places = after.keys().filter(added).map(|name| with(place, name.as_str().into()));
-        places.find(|inner| reaches(node, inner))
-    })
+    before.iter().for_each(|(name, value)| own(name, value));
+    let added = |name: &&String| !before.contains_key(*name) && known(name).is_some();
+    let added = after.keys().filter(added).map(|name| with(place, name.as_str().into()));
+    found.extend(added.filter(|inner| reaches(node, inner)));
 }
 
 fn with(place: &Path, segment: PathSegment) -> Path {

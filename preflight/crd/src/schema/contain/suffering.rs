@@ -1,0 +1,176 @@
+//! What a new definition does to an object that exists. A read shows a default as if it were stored, so a value that
+//! equals one may not be there.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::confirm::{altered, in_version, node_of};
+use super::step::SchemaStep;
+use crate::path::PathSegment;
+use crate::schema::model::Schema;
+use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
+
+/// The keyword of rules.
+const RULES: &str = "x-kubernetes-validations";
+
+/// Where an existing object is affected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sufferer {
+    /// The schema nodes at which it is rejected, pruned or altered. A missing field belongs to the node that requires
+    /// it, a duplicate item to its list.
+    pub at: BTreeSet<Vec<SchemaStep>>,
+    /// Further nodes at which it is affected if values are not stored that a read may have filled in from defaults.
+    pub perhaps_at: BTreeSet<Vec<SchemaStep>>,
+    /// Whether all keywords except rules were evaluated.
+    pub is_decided: bool,
+    /// Whether rules were evaluated too: the server does so only if there are no other errors.
+    pub met_rules: bool,
+}
+
+/// Finds what a new definition does to an object that the old one serves. Errors that the object had before are left out.
+#[must_use]
+pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> Sufferer {
+    let before = pipeline::create(old, server, object);
+    let after = pipeline::create(new, server, &in_version(&before.object, new));
+    let at = affected_nodes(old.schema, &before, &after);
+    let stored = without_unproved_defaults((old.schema, new.schema), &before.object);
+    let perhaps_at = stored.map_or_else(BTreeSet::new, |stored| {
+        let after = pipeline::create(new, server, &in_version(&stored, new));
+        affected_nodes(old.schema, &before, &after).difference(&at).cloned().collect()
+    });
+    // An object that cannot be decoded is not validated.
+    let is_decoded = after.errors.iter().all(|error| error.keyword != "metadata");
+    let is_open = |of_rules: bool| after.unevaluated.iter().any(|open| (open.keyword == RULES) == of_rules);
+    let are_others_kept = after.errors.iter().all(|error| error.keyword == RULES);
+    Sufferer { at, perhaps_at, is_decided: is_decoded && !is_open(false), met_rules: are_others_kept && !is_open(true) }
+}
+
+/// Collects the nodes at which an object is newly rejected, pruned or altered.
+fn affected_nodes(schema: &Schema, before: &Admission, after: &Admission) -> BTreeSet<Vec<SchemaStep>> {
+    let was = |error: &&pipeline::SchemaError| {
+        before.errors.iter().any(|known| known.path == error.path && known.keyword == error.keyword)
+    };
+    let rejected = after.errors.iter().filter(|error| !was(error)).map(|error| {
+        let is_of_the_parent = ["required", "x-kubernetes-list-type"].contains(&error.keyword);
+        &error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))]
+    });
+    let lost = after.pruned.iter().chain(&after.dropped_nulls).map(Path::as_slice);
+    let changed = altered(schema, &before.object, &after.object, &[]);
+    let places = rejected.chain(lost).chain(changed.iter().map(Path::as_slice));
+    places.map(|place| node_of(schema, place)).collect()
+}
+
+/// Returns an object without the values that equal an old default, which the new schema lacks or changes, and that no
+/// entry of `managedFields` proves to be stored; `None` if there are none.
+fn without_unproved_defaults(schemas: (&Schema, &Schema), object: &Value) -> Option<Value> {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let owners: Vec<&Value> = entries.into_iter().flatten().filter_map(|entry| entry.get("fieldsV1")).collect();
+    let mut stored = object.clone();
+    strip(schemas, &mut stored, &mut Path::new(), &owners).then_some(stored)
+}
+
+/// Removes such values at and below a place. Whether there was one.
+fn strip((old, new): (&Schema, &Schema), value: &mut Value, place: &mut Path, owners: &[&Value]) -> bool {
+    let mut found = false;
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| {
+                let Some(node) = old.properties.get(name) else { return true };
+                let next = new.properties.get(name);
+                place.push(name.as_str().into());
+                let changes = next.is_none_or(|next| next.default != node.default);
+                let is_filled_in = changes
+                    && node.default.as_ref().is_some_and(|default| super::values::same(default, value))
+                    && !owners.iter().any(|fields| is_owned(fields, place));
+                if !is_filled_in && let Some(next) = next {
+                    found |= strip((node, next), value, place, owners);
+                }
+                place.pop();
+                found |= is_filled_in;
+                !is_filled_in
+            });
+        }
+        Value::Array(items) => {
+            if let (Some(old), Some(new)) = (old.items.as_deref(), new.items.as_deref()) {
+                for (index, item) in items.iter_mut().enumerate() {
+                    place.push(index.into());
+                    found |= strip((old, new), item, place, owners);
+                    place.pop();
+                }
+            }
+        }
+        _ => {}
+    }
+    found
+}
+
+/// Whether a set of fields has a place. Items of lists are named by their keys there, so what is in one is not proved.
+fn is_owned(mut fields: &Value, place: &[PathSegment]) -> bool {
+    for segment in place {
+        let PathSegment::Key(name) = segment else { return false };
+        match fields.get(format!("f:{name}")) {
+            Some(below) => fields = below,
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::testing::resource;
+
+    fn schema(fields: &Value) -> Schema {
+        let issuer = json!({"type": "object", "required": ["name"], "properties": fields});
+        let spec = json!({"type": "object", "properties": {"issuer": issuer}});
+        Schema::of(&json!({"type": "object", "properties": {"spec": spec}}))
+    }
+
+    fn nodes(at: &BTreeSet<Vec<SchemaStep>>) -> Vec<String> {
+        at.iter().map(|node| crate::definition::path::field_path(node)).collect()
+    }
+
+    /// The affected nodes of an object, and those that may be affected.
+    fn suffer(old: &Value, new: &Value, object: &Value) -> (Vec<String>, Vec<String>) {
+        let (old, new) = (schema(old), schema(new));
+        let found = suffering(&resource(&old), &resource(&new), Server::default(), object);
+        (nodes(&found.at), nodes(&found.perhaps_at))
+    }
+
+    fn cert(issuer: &Value, owned: &Value) -> Value {
+        json!({"apiVersion": "example.com/v1", "kind": "Test",
+            "metadata": {"name": "a", "managedFields": [{"manager": "kubectl", "operation": "Apply",
+                "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:issuer": owned}}}]},
+            "spec": {"issuer": issuer}})
+    }
+
+    #[test]
+    fn each_altered_field_is_named() {
+        let plain = json!({"name": {"type": "string"}, "group": {"type": "string"}, "kind": {"type": "string"}});
+        let filled = json!({"name": {"type": "string"}, "group": {"type": "string", "default": "g"},
+            "kind": {"type": "string", "default": "k"}});
+        let (at, perhaps) = suffer(&plain, &filled, &cert(&json!({"name": "ca"}), &json!({"f:name": {}})));
+        assert_eq!((at, perhaps), (vec!["spec.issuer.group".to_owned(), "spec.issuer.kind".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn value_that_equals_a_default_is_stored_only_if_a_manager_owns_it() {
+        let plain = json!({"name": {"type": "string"}, "group": {"type": "string"}});
+        let filled = json!({"name": {"type": "string"}, "group": {"type": "string", "default": "g"}});
+        let other = json!({"name": {"type": "string"}, "group": {"type": "string", "default": "h"}});
+        let read = json!({"name": "ca", "group": "g"});
+        let none = || (Vec::<String>::new(), Vec::<String>::new());
+        let group = || (Vec::new(), vec!["spec.issuer.group".to_owned()]);
+        for new in [&plain, &other] {
+            assert_eq!(suffer(&filled, new, &cert(&read, &json!({"f:name": {}}))), group());
+            assert_eq!(suffer(&filled, new, &cert(&read, &json!({"f:name": {}, "f:group": {}}))), none());
+        }
+        assert_eq!(suffer(&filled, &filled, &cert(&read, &json!({"f:name": {}}))), none());
+        let set = json!({"name": "ca", "group": "mine"});
+        assert_eq!(suffer(&filled, &plain, &cert(&set, &json!({"f:name": {}}))), none());
+    }
+}
