@@ -71,13 +71,15 @@ impl ClusterState {
     pub(super) fn settled(api: &ApiClient, prefix: &str) -> Self {
         let mut going = Vec::new();
         let settled = poll(SETTLED_WITHIN, || {
-            let objects = list_everything(api);
+            let (objects, served) = list_everything(api);
             let uids: BTreeSet<&str> = objects.iter().filter_map(|object| object["metadata"]["uid"].as_str()).collect();
             let is_going = |object: &Value| {
                 let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
                 object["metadata"].get("deletionTimestamp").is_some()
                     || (!owners.is_empty()
-                        && owners.iter().all(|owner| owner["uid"].as_str().is_none_or(|uid| !uids.contains(uid))))
+                        && owners.iter().all(|owner| owner["uid"].as_str().is_none_or(|uid| !uids.contains(uid)))
+                        // The garbage collector cannot look for an owner of a kind that is gone, and may wait for ever.
+                        && owners.iter().all(|owner| owner["apiVersion"].as_str().is_some_and(|of| served.contains(of))))
             };
             let of_round: Vec<&Value> = objects.iter().filter(|object| is_of_round(object, prefix)).collect();
             going =
@@ -110,10 +112,15 @@ impl ClusterState {
     }
 }
 
-fn list_everything(api: &ApiClient) -> Vec<Value> {
+/// Lists all objects, and the group versions that are served.
+fn list_everything(api: &ApiClient) -> (Vec<Value>, BTreeSet<String>) {
     let mut roots = vec!["/api/v1".to_owned()];
+    let mut served = BTreeSet::from(["v1".to_owned()]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     for group in api.get("/apis").ok()["groups"].as_array().cloned().unwrap_or_default() {
-        roots.push(format!("/apis/{}", group["preferredVersion"]["groupVersion"].as_str().unwrap_or_default()));
+        roots.push(format!("/apis/{}", text(&group["preferredVersion"]["groupVersion"])));
+        let versions = group["versions"].as_array().into_iter().flatten();
+        served.extend(versions.map(|version| text(&version["groupVersion"])));
     }
     let mut objects = Vec::new();
     for root in roots {
@@ -132,7 +139,7 @@ fn list_everything(api: &ApiClient) -> Vec<Value> {
             }
         }
     }
-    objects
+    (objects, served)
 }
 
 fn is_of_round(object: &Value, prefix: &str) -> bool {
