@@ -369,7 +369,8 @@ fn what_a_rule_and_the_server_refuse_is_told_once() {
     let findings = checked(&[]);
     let once = [
         "CRDUpgradeSafety/scope error [\"server/immutable\"]",
-        "CRDUpgradeSafety/storedVersionRemoval error [\"StoredVersions/storedVersionRemoval\",\"server/immutable\"]",
+        "CRDUpgradeSafety/storedVersionRemoval error \
+         [\"CRDUpgradeSafety/servedVersionRemoval\",\"StoredVersions/storedVersionRemoval\",\"server/immutable\"]",
     ];
     assert_eq!(rows(&findings), once, "{findings:#?}");
     let shown = app.pushback.run(&["check", "-a", "shop", "-n", &namespace, "-f", "bad.yaml"]).expect(10).stdout;
@@ -383,6 +384,7 @@ fn what_a_rule_and_the_server_refuse_is_told_once() {
     let waived = checked(&["--waive", &waivers[0], "--waive", &waivers[1]]);
     let both = [
         "CRDUpgradeSafety/scope info null",
+        "CRDUpgradeSafety/servedVersionRemoval error null",
         "CRDUpgradeSafety/storedVersionRemoval info null",
         "StoredVersions/storedVersionRemoval error [\"server/immutable\"]",
         "server/immutable error null",
