@@ -168,10 +168,10 @@ impl Side {
         self.manifests.iter().all(|manifest| manifest.object.is_definition())
     }
 
-    /// The same, but an empty side counts as written like the other.
+    /// The same, but a side without models and components counts as written if the other one does. Otherwise everything
+    /// that a release removes beside its definitions would be left out.
     fn is_written_beside(&self, other: &Self) -> bool {
-        let holds_nothing = self.manifests.is_empty() && self.models.is_empty();
-        if holds_nothing { other.is_written() } else { self.is_written() }
+        if self.models.is_empty() && self.is_written() { other.is_written() } else { self.is_written() }
     }
 
     fn written(&self) -> Result<Release, Vec<InputError>> {
