@@ -10,6 +10,7 @@ use crate::support::{Pushback, TestCase, cases};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: every_kind_of_side_gives_the_same_findings,
+        Nothing: release_of_crds_alone_removes_the_rest,
         Nothing: base_without_a_named_app_is_the_app,
         Nothing: a_file_with_several_definitions_is_a_side_and_is_not_written,
         Nothing: a_side_that_is_not_there_is_an_error,
@@ -79,6 +80,16 @@ fn every_kind_of_side_gives_the_same_findings() {
     let check = ["check", "-f", "git:change:crd", "--cluster", "git:main:crd", "--report", "github=-"];
     let ran = pushback.run(&check).expect(10);
     assert!(ran.stdout.contains("::error file=crd/foos.yaml,line=6,col=3,"), "{}", ran.stdout);
+}
+
+fn release_of_crds_alone_removes_the_rest() {
+    let pushback = Pushback::new();
+    let crd = definition("foos", "Namespaced");
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: vault}\n";
+    pushback.write("old/crd.yaml", &crd).write("old/namespace.yaml", namespace).write("new/crd.yaml", &crd);
+    let report =
+        pushback.run(&["upgrade", "diff", "--from", "old", "--to", "new", "--format", "json"]).expect(10).json();
+    assert_eq!(report["componentChanges"][0]["changes"][0]["type"], "ResourceRemoved", "{report:#}");
 }
 
 fn base_without_a_named_app_is_the_app() {
