@@ -28,7 +28,7 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
-/// Whether the path is a pipe that the shell has opened: `<(fetch-kubeconfig)`.
+/// Returns whether the path is a pipe that the shell has opened: `<(fetch-kubeconfig)`.
 pub(crate) fn is_inherited_pipe(path: &Path) -> bool {
     let is_descriptor =
         path.parent().is_some_and(|folder| [Path::new("/dev/fd"), Path::new("/proc/self/fd")].contains(&folder))

@@ -34,7 +34,7 @@ pub enum ExitCode {
     Defect = 70,
     /// SIGINT; state saved, lock released.
     Interrupted = 130,
-    /// SIGTERM or SIGHUP; state saved, lock released.
+    /// SIGTERM or, on Linux, SIGHUP; state saved, lock released.
     Terminated = 143,
 }
 

@@ -55,6 +55,7 @@ use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::rule::Judgement;
+use pushback_preflight::service_backend::pod_template;
 use pushback_preflight::{CascadeSize, Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
 
 use crate::app::inventory::{Entry, Inventory};
@@ -133,6 +134,19 @@ impl Planned {
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
         self.change.orphaned
+    }
+
+    /// Returns whether the object is a workload after the run: a Pod, or an object that makes Pods.
+    #[must_use]
+    pub fn makes_pods(&self) -> bool {
+        self.change.operation != Operation::Delete
+            && self.change.desired.as_deref().is_some_and(|desired| pod_template(desired).is_some())
+    }
+
+    /// Returns whether a workload is written, or resumed after a pause, in the default order.
+    pub(crate) fn is_changed_workload(&self) -> bool {
+        let is_changed = self.change.operation.applies() || self.resumes;
+        self.makes_pods() && is_changed && !self.strategies.no_default_order
     }
 }
 

@@ -136,7 +136,7 @@ impl Program {
     }
 }
 
-/// What happens to the rest of a stream behind its limit.
+/// Treatment of the rest of a stream behind its limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rest {
     /// The stream is closed, which ends a program that writes on.

@@ -88,7 +88,7 @@ pub struct LiveTotal {
     pub affected: u64,
     /// Number of examined objects.
     pub examined: u64,
-    /// Whether `affected` is the highest possible number: one object may count more than once, and a read shows defaults
+    /// True if `affected` is the highest possible number: one object may count more than once, and a read shows defaults
     /// as if they were stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub up_to: bool,

@@ -68,12 +68,20 @@ pub struct LiveObjects {
     pub affected: u64,
     /// Number of examined objects.
     pub examined: u64,
-    /// Whether `affected` is the highest possible number: a read shows defaults as if they were stored.
+    /// True if `affected` is the highest possible number: a read shows defaults as if they were stored.
     #[serde(default, rename = "upTo", skip_serializing_if = "std::ops::Not::not")]
     pub up_to: bool,
     /// Some of the affected objects, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
+}
+
+impl LiveObjects {
+    /// Counts objects exactly.
+    #[must_use]
+    pub fn exactly(affected: u64, examined: u64, names: Vec<String>) -> Self {
+        Self { affected, examined, up_to: false, names }
+    }
 }
 
 /// What decided the severity of a finding instead of its verdict.
@@ -174,7 +182,7 @@ pub struct Finding {
     /// How many stored objects are affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_objects: Option<LiveObjects>,
-    /// Whether it affects only values that the server lets through by a quirk: it warns.
+    /// True if it affects only values that the server lets through by a quirk: it warns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unusual: bool,
     /// What decided the severity instead of the verdict.

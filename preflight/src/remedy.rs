@@ -74,7 +74,7 @@ impl Remedy {
         Self { audience: Audience::Author, ..Self::deployer(RemedyKind::Change, step) }
     }
 
-    /// Whether it is an entry of `preflightWaivers` that accepts a whole cause; reports print these apart from the steps.
+    /// Returns whether it is an entry of `preflightWaivers` that accepts a whole cause; reports print these apart from the steps.
     #[must_use]
     pub fn is_waiver_entry(&self) -> bool {
         self.kind == RemedyKind::Accept && self.config.is_some()

@@ -145,7 +145,7 @@ mod tests {
         };
         let counted = || {
             let mut finding = finding("StoredVersions", CHECK, "v1");
-            finding.live_objects = Some(LiveObjects { affected: 3, examined: 3, up_to: false, names: Vec::new() });
+            finding.live_objects = Some(LiveObjects::exactly(3, 3, Vec::new()));
             finding.repeats.push(told_at(RULE));
             finding
         };

@@ -304,7 +304,7 @@ pub trait Rule: Debug + Sync {
         &[]
     }
 
-    /// Whether a check is answered once every object is converted by a plan and held against the new schema.
+    /// Returns whether a check is answered once every object is converted by a plan and held against the new schema.
     fn answered_by_converting_objects(&self, check: &str) -> bool {
         self.answered_by_moving_objects().contains(&check)
     }

@@ -1,6 +1,6 @@
 //! The workloads behind a Service: those whose Pods its selector selects.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::object::ObjectExt;
 
@@ -18,23 +18,25 @@ pub fn pod_template(object: &Value) -> Option<&Value> {
     }
 }
 
-/// Returns the selector of a Service; `None` if it selects no Pods: without a selector somebody else fills in its
-/// endpoints, and an ExternalName leads elsewhere.
+/// Returns the selector of a Service; `None` if it selects no Pods: without a selector its endpoints come
+/// from elsewhere, and an ExternalName leads elsewhere.
 #[must_use]
-pub fn selector(service: &Value) -> Option<&serde_json::Map<String, Value>> {
-    let selector = service.pointer("/spec/selector").and_then(Value::as_object);
-    selector.filter(|selector| !selector.is_empty() && service.text("/spec/type") != "ExternalName")
+pub fn selector(service: &Value) -> Option<&Map<String, Value>> {
+    selected_labels(service).filter(|_| service.text("/spec/type") != "ExternalName")
 }
 
-/// Whether the selector of a Service selects the Pods of a workload. The type of the Service does not matter.
+fn selected_labels(service: &Value) -> Option<&Map<String, Value>> {
+    service.pointer("/spec/selector").and_then(Value::as_object).filter(|selector| !selector.is_empty())
+}
+
+/// Returns whether the selector of a Service selects the Pods of a workload. The type of the Service does not matter.
 #[must_use]
 pub fn selects(service: &Value, workload: &Value) -> bool {
     let Some(labels) = pod_template(workload).map(|template| template.pointer("/metadata/labels")) else {
         return false;
     };
-    let Some(selector) = service.pointer("/spec/selector").and_then(Value::as_object) else { return false };
+    let Some(selector) = selected_labels(service) else { return false };
     service.namespace() == workload.namespace()
-        && !selector.is_empty()
         && selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 

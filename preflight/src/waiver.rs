@@ -437,8 +437,7 @@ mod tests {
     fn a_waiver_covers_as_many_objects_as_it_was_given_for() {
         let about = |affected: u64| {
             let mut finding = finding("scope");
-            finding.live_objects =
-                Some(crate::finding::LiveObjects { affected, examined: 9, up_to: false, names: Vec::new() });
+            finding.live_objects = Some(crate::finding::LiveObjects::exactly(affected, 9, Vec::new()));
             finding
         };
         let fingerprint = about(3).fingerprint;

@@ -15,7 +15,7 @@ pub(crate) struct Scope<'v> {
 }
 
 impl Scope<'_> {
-    /// Whether it includes every request of another scope, under the same selectors and conditions. A scope without rules,
+    /// Returns whether it includes every request of another scope, under the same selectors and conditions. A scope without rules,
     /// as that of a conversion webhook, is not compared.
     pub(crate) fn includes(&self, other: &Scope<'_>) -> bool {
         fn given(value: &Value) -> Option<&Value> {
@@ -33,11 +33,10 @@ impl Scope<'_> {
     }
 }
 
-/// Whether each rule of `part` is covered by one rule of `whole`.
+/// Returns whether each rule of `part` is covered by one rule of `whole`.
 pub(crate) fn covers(whole: &Value, part: &Value) -> bool {
-    let rules = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let whole = rules(whole);
-    rules(part).iter().all(|inner| whole.iter().any(|outer| holds(outer, inner)))
+    let rules = |value| Value::as_array(value).into_iter().flatten();
+    rules(part).all(|inner| rules(whole).any(|outer| holds(outer, inner)))
 }
 
 fn holds(outer: &Value, inner: &Value) -> bool {
@@ -45,8 +44,11 @@ fn holds(outer: &Value, inner: &Value) -> bool {
         let outer = words(outer, key);
         outer.contains(&"*") || words(inner, key).iter().all(|word| outer.contains(word))
     });
-    let scope = |rule: &Value| rule.get("scope").and_then(Value::as_str).unwrap_or("*").to_owned();
-    lists && (scope(outer) == "*" || scope(outer) == scope(inner))
+    lists && ["*", scope(inner)].contains(&scope(outer))
+}
+
+fn scope(rule: &Value) -> &str {
+    rule.get("scope").and_then(Value::as_str).unwrap_or("*")
 }
 
 fn words<'r>(rule: &'r Value, key: &str) -> Vec<&'r str> {

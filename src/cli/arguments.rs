@@ -232,7 +232,7 @@ impl NamespaceArgs {
     }
 }
 
-/// Whether a comparison may do without a base.
+/// Arguments of a comparison without a base.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct NewBaseArgs {
     /// Declare that a first release has no base. Objects of the input that are under another path of the same git ref

@@ -41,7 +41,7 @@ pub struct DiffCommandArgs {
     pub(super) diff: DiffArgs,
     #[command(flatten)]
     pub(super) preflight: PreflightArgs,
-    /// Whether this is an apply that stops at the plan.
+    /// True if this is an apply that stops at the plan.
     #[arg(skip)]
     pub(super) of_apply: bool,
 }

@@ -37,7 +37,7 @@ Plans, definitions and certificate are read again within seconds after their fil
 cannot be used is logged and counted, and what was in use stays. GET of /healthz, /readyz and
 /metrics is answered on the same port. Each request gets 25 s, since the API server waits 30 s.
 
-Exit codes: 0 ended by SIGTERM or SIGINT, 1 wrong input, a wrong plan, or a port in use."
+Exit codes: 0 ended by SIGTERM, SIGINT or SIGHUP, 1 wrong input, a wrong plan, or a port in use."
 )]
 pub struct ServeConversionArgs {
     #[command(subcommand)]

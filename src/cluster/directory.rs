@@ -25,6 +25,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde_json::Value;
 
+pub(crate) use self::layout::RECORDS;
 pub use self::rewrite::rewrite;
 
 use self::folder::{Folder, SingleFile};
@@ -88,7 +89,7 @@ impl DirectoryCluster {
     /// it: `sub_path` is relative to the repository's root, and empty for all of it.
     ///
     /// # Errors
-    /// `Configuration` if there is no git, no repository, no such ref, or no such path in it.
+    /// `Configuration` if git, the repository, the ref or the path does not exist.
     pub fn open_git(repository_dir: &Path, reference: &str, sub_path: &str) -> Result<Self, ClusterError> {
         let tree = GitTree::open(repository_dir, reference, sub_path).map_err(source::of_git)?;
         let description = format!("git:{}", tree.label());

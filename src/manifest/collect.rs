@@ -45,9 +45,9 @@ pub struct LoadError {
     pub errors: Vec<InputError>,
     /// Whether the problem is that there is no object.
     pub is_empty: bool,
-    /// Whether there are files without any object; an empty directory has none.
+    /// True if there are files without any object; an empty directory has none.
     pub is_without_objects: bool,
-    /// Whether a side of a comparison has to be rendered first.
+    /// True if a side of a comparison has to be rendered first.
     pub must_be_rendered: bool,
     /// Whether nothing was named to be read.
     pub no_inputs: bool,
@@ -222,9 +222,9 @@ fn is_list(value: &Value) -> bool {
 #[derive(Debug)]
 struct File {
     name: String,
-    /// Whether it was found in a folder, so that nobody has named it.
+    /// True if it was found in a folder, so that nobody has named it.
     is_found: bool,
-    /// What is read of it.
+    /// The documents that are read.
     reading: Reading,
     path: Option<PathBuf>,
     bytes: Vec<u8>,
@@ -242,11 +242,11 @@ struct Collector {
     problems: Vec<Problem>,
     /// The number of the document that is read, within its file.
     document: usize,
-    /// Whether an input does not exist, and need not.
+    /// True if an input does not exist, and need not.
     is_missing: bool,
     /// The side of a comparison that is read, if any.
     compared: Option<ComparedSide>,
-    /// Whether the file that is read is compared and was found in a folder.
+    /// True if the file that is read is compared and was found in a folder.
     is_found: bool,
     /// Documents that are not objects.
     left_out: Vec<Position>,
@@ -254,9 +254,9 @@ struct Collector {
     files_read: usize,
     /// Number of manifest files that were found or named.
     manifests_read: usize,
-    /// Whether there are manifest files among them.
+    /// True if there are manifest files among them.
     has_manifests: bool,
-    /// Whether a folder has to be rendered first.
+    /// True if a folder has to be rendered first.
     must_be_rendered: bool,
     usage: Usage,
 }

@@ -200,7 +200,7 @@ impl GitTree {
         Ok(files)
     }
 
-    /// Whether this is a single file.
+    /// Returns whether this is a single file.
     #[must_use]
     pub fn is_file(&self) -> bool {
         self.file.is_some()

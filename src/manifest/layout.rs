@@ -30,7 +30,7 @@ pub(super) struct Unrendered {
     pub(super) file: PathBuf,
     /// The program.
     pub(super) renderer: Renderer,
-    /// What makes rendering necessary.
+    /// The reason for rendering.
     pub(super) reason: String,
 }
 
@@ -41,7 +41,7 @@ impl Unrendered {
     }
 }
 
-/// Why no selection can be made.
+/// A reason why no files can be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LayoutError {
     /// The folder has to be rendered.
@@ -50,7 +50,7 @@ pub(super) enum LayoutError {
     Invalid {
         /// The kustomization.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
@@ -80,7 +80,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Whether a file is read; of one that no kustomization lists, only the policy.
+    /// Returns the documents of a file to read, if any: only the policy if no kustomization lists it.
     pub(super) fn reads(&self, path: &Path) -> Option<Reading> {
         if self.files.contains(path) {
             return Some(Reading::Objects);
@@ -91,7 +91,7 @@ impl Layout {
     }
 }
 
-/// What is read of a file.
+/// The documents of a file that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// Everything.
@@ -135,7 +135,7 @@ impl Walk<'_> {
         }
         let chart = folder.join("Chart.yaml");
         if self.paths.contains(&chart) {
-            let reason = "it is a Helm chart".to_owned();
+            let reason = "its templates are not Kubernetes objects".to_owned();
             return Err(LayoutError::Unrendered(Unrendered { file: chart, renderer: Renderer::Helm, reason }));
         }
         let mut folders = BTreeSet::new();
@@ -217,7 +217,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether an entry starts with the name of a host, such as `github.com/owner/name`.
+/// Returns whether an entry starts with the name of a host, such as `github.com/owner/name`.
 fn is_host(entry: &str) -> bool {
     entry.split_once('/').is_some_and(|(host, rest)| host.contains('.') && !host.starts_with('.') && rest.contains('/'))
 }

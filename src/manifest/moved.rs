@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_crd::definition::listed;
 use pushback_preflight::{ObjectKey, Position};
 
-use super::collect;
+use super::collect::{self, LoadError};
 use super::files::{is_manifest, shown};
 use super::git::{GitError, GitTree};
 use super::input::{Input, InputWarning, Manifest};
@@ -22,7 +23,9 @@ pub struct MovedBase {
     pub manifests: Vec<Manifest>,
     /// Further CRDs of the same names, from other files.
     pub variants: Vec<Manifest>,
-    /// What was found where.
+    /// Config documents of the folder that the objects have moved from.
+    pub configs: Vec<Manifest>,
+    /// Warnings that name the files that were found.
     pub warnings: Vec<InputWarning>,
 }
 
@@ -69,13 +72,9 @@ pub fn find(
     if chosen.is_empty() {
         return Ok(found);
     }
-    let mut folders: BTreeMap<PathBuf, usize> = BTreeMap::new();
-    for Chosen { file, .. } in &chosen {
-        *folders.entry(file.parent().unwrap_or(Path::new("")).to_owned()).or_default() += 1;
-    }
-    let named: Vec<String> = folders.keys().take(NAMED).map(|folder| format!("git:{}", tree.shown(folder))).collect();
-    let more = folders.len() - named.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let folders: BTreeSet<&Path> =
+        chosen.iter().map(|Chosen { file, .. }| file.parent().unwrap_or(Path::new(""))).collect();
+    let folders: Vec<String> = folders.iter().map(|folder| format!("git:{}", tree.shown(folder))).collect();
     let count = chosen.len();
     let subject = if count == 1 {
         "1 object is compared as moved: it is".to_owned()
@@ -84,10 +83,20 @@ pub fn find(
     };
     found.warnings.push(InputWarning {
         code: "moved",
-        message: format!("{subject} under {}{more}", named.join(", ")),
+        message: format!("{subject} under {}", listed(&folders, NAMED)),
         position: Position { file: format!("git:{reference}:{path}"), line: 0, column: 0 },
     });
-    let rest = root_of(&chosen).map(|root| rest_of(reference, &root, &gone, side)).unwrap_or_default();
+    let mut rest = Vec::new();
+    if let Some(root) = root_of(&chosen) {
+        match rest_of(reference, &root, &gone, side) {
+            Ok((objects, configs)) => (rest, found.configs) = (objects, configs),
+            Err(error) => found.warnings.push(InputWarning {
+                code: "moved",
+                message: format!("the rest of the folder is not compared: {}", first_error(&error)),
+                position: Position { file: format!("git:{reference}:{}", shown(&root)), line: 0, column: 0 },
+            }),
+        }
+    }
     let mut known = BTreeSet::new();
     let mut places = BTreeSet::new();
     for manifest in chosen.into_iter().map(|chosen| chosen.manifest).chain(rest) {
@@ -123,7 +132,7 @@ fn key_of(manifest: &Manifest) -> ObjectKey {
     key
 }
 
-/// How well a file fits: equal trailing names with the new file first, then equal leading names with the path.
+/// Measures how well a file fits: equal trailing names with the new file first, then equal leading names with the path.
 fn similarity(file: &Path, path: &str, like: &Path) -> (usize, usize) {
     let tail = file.iter().rev().zip(like.iter().rev()).take_while(|(one, other)| one == other).count();
     let head = file.iter().zip(Path::new(path).iter()).take_while(|(one, other)| one == other).count();
@@ -142,17 +151,27 @@ fn root_of(chosen: &[Chosen]) -> Option<PathBuf> {
     (!root.as_os_str().is_empty()).then_some(root)
 }
 
-/// The objects of a folder whose files are gone from the working tree, CRDs of one name included.
-fn rest_of(reference: &str, root: &Path, gone: &GoneFiles, side: ComparedSide) -> Vec<Manifest> {
+fn first_error(error: &LoadError) -> String {
+    error.errors.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Reads the objects of a folder whose files are gone from the working tree, CRDs of one name included, and the Config
+/// documents of the folder.
+fn rest_of(
+    reference: &str,
+    root: &Path,
+    gone: &GoneFiles,
+    side: ComparedSide,
+) -> Result<(Vec<Manifest>, Vec<Manifest>), LoadError> {
     let input = format!("git:{reference}:{}", shown(root));
     let options = LoadOptions { compared: Some(side), ..LoadOptions::default() };
-    let Ok(Input { manifests, variants, .. }) = collect::load(&[input], &options) else { return Vec::new() };
+    let Input { manifests, variants, configs, .. } = collect::load(&[input], &options)?;
     let prefix = format!("git:{reference}:");
     let is_gone = |manifest: &Manifest| {
         let file = manifest.positions.file();
         file.strip_prefix(&prefix).is_some_and(|file| gone.is_gone(Path::new(file)))
     };
-    manifests.into_iter().chain(variants).filter(is_gone).collect()
+    Ok((manifests.into_iter().chain(variants).filter(is_gone).collect(), configs))
 }
 
 /// Files of the repository that the working tree no longer has.

@@ -3,10 +3,10 @@
 
 use super::limits::Limits;
 
-/// How a side of a comparison is read. Both sides follow the same rules; nothing of it is applied.
+/// A side of a comparison. Both sides are read by the same rules; neither is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedSide {
-    /// Which side.
+    /// Role of this side.
     pub role: SideRole,
     /// The option that names a rendered file, such as `--cluster file:`; the file's name follows directly.
     pub option: &'static str,
@@ -15,12 +15,12 @@ pub struct ComparedSide {
 /// The sides of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideRole {
-    /// What exists.
+    /// The existing release.
     Base {
-        /// Whether the base may be missing.
+        /// True if the base may be missing.
         may_be_missing: bool,
     },
-    /// What is to replace it.
+    /// The release that replaces it.
     New,
 }
 

@@ -29,9 +29,9 @@ const MAX_DIRECTORY_DEPTH: usize = 64;
 pub(super) struct Source {
     /// Its name in positions; the secret parts of a URL are removed.
     pub(super) name: String,
-    /// Whether it was found in a folder, so that nobody has named it.
+    /// True if it was found in a folder, so that nobody has named it.
     pub(super) is_found: bool,
-    /// What is read of it.
+    /// The documents that are read.
     pub(super) reading: Reading,
     location: Location,
 }
@@ -59,7 +59,7 @@ pub(super) struct FoundSources {
     pub(super) files_in_folders: usize,
     /// Number of manifest files among them.
     pub(super) manifests_in_folders: usize,
-    /// Whether a folder has to be rendered first; the error says how.
+    /// True if a folder has to be rendered first; the error says how.
     pub(super) must_be_rendered: bool,
     /// Kustomizations that change labels, which matters for all objects but CRDs.
     pub(super) labelled: Vec<Labelled>,
@@ -232,7 +232,7 @@ struct Walk<'found> {
     found: &'found mut FoundSources,
     /// The real path that no link may leave; `None` if links may.
     inside: Option<PathBuf>,
-    /// Whether the directory is compared: then names that start with a dot are skipped, as in a git ref, and files with
+    /// True if the directory is compared: then names that start with a dot are skipped, as in a git ref, and files with
     /// any ending are collected, as a kustomization may list them.
     is_compared: bool,
     seen: HashSet<PathBuf>,

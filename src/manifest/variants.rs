@@ -88,7 +88,7 @@ mod tests {
     fn variants_are_paired_file_by_file() {
         let old = [("git:main:crd/full/foos.yaml", 1), ("git:main:crd/minimal/foos.yaml", 2)];
         assert_eq!(pairs(&old, &[("crd/minimal/foos.yaml", 12), ("crd/full/foos.yaml", 11)]), [(1, 11), (2, 12)]);
-        // Equal ones are no further pair.
+        // Equal variants are not a further pair.
         assert_eq!(pairs(&old, &[("crd/full/foos.yaml", 11), ("crd/minimal/foos.yaml", 2)]), [(1, 11)]);
         // Of a removed variant, the users have to take the other one.
         assert_eq!(pairs(&old, &[("crd/minimal/foos.yaml", 12)]), [(1, 12), (2, 12)]);

@@ -30,7 +30,7 @@ const SERVED_TWICE: [(&str, &str, &str); 7] = [
 pub struct BasePlacement {
     /// Namespaces that the options give to the manifests.
     pub placement: Placement,
-    /// Whether the base has these namespaces already.
+    /// True if the base has these namespaces already.
     pub is_placed: bool,
 }
 

@@ -390,7 +390,7 @@ fn protect_replaced_record_namespace(observed: &Observed, pairs: &[(Desired, Com
     }
 }
 
-/// Whether an object is the namespace of the app's own record.
+/// Returns whether an object is the namespace of the app's own record.
 fn holds_record(observed: &Observed, object: &ObjectRef) -> bool {
     let is_namespace = object.group.is_empty() && object.kind == "Namespace";
     is_namespace && object.name == observed.app.namespace && observed.app.defining_label().is_none()

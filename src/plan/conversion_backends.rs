@@ -15,11 +15,11 @@ use super::{Graph, Planned};
 pub struct ConversionBackend {
     /// The CRD.
     pub crd: usize,
-    /// Whether this run writes the CRD.
+    /// True if this run writes the CRD.
     pub is_written: bool,
-    /// Whether a webhook converts its objects after the run.
+    /// True if a webhook converts its objects after the run.
     pub converts: bool,
-    /// Whether the live CRD names another backend, or none.
+    /// True if the live CRD names another backend, or none.
     pub moves: bool,
     /// The Service and the workloads behind it.
     pub new: Vec<usize>,

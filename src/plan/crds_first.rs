@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::service_backend::pod_template;
 use pushback_preflight::{ObjectExt as _, Operation};
 
 use super::conversion_backends::ConversionBackend;
@@ -17,7 +16,7 @@ const OBJECTS: &str = "custom resources before workloads";
 
 /// Adds the groups and rules. A rule of the user that orders it otherwise wins.
 pub(super) fn order(objects: &[Planned], backends: &[ConversionBackend], nodes: &mut [ChangeNode]) {
-    let workloads: Vec<usize> = (0..objects.len()).filter(|&index| is_changed_workload(&objects[index])).collect();
+    let workloads: Vec<usize> = (0..objects.len()).filter(|&index| objects[index].is_changed_workload()).collect();
     if workloads.is_empty() {
         return;
     }
@@ -49,13 +48,6 @@ fn moved_group(number: usize) -> String {
 fn after(group: String) -> Rule {
     let upsert = NodeOperation::Upsert;
     Rule { own: upsert, position: Position::After, other: upsert, group, ignore_if_cyclical: true }
-}
-
-/// Whether a workload is written, or goes on after a pause, in the default order.
-pub(super) fn is_changed_workload(planned: &Planned) -> bool {
-    let change = &planned.change;
-    let makes_pods = change.desired.as_deref().is_some_and(|desired| pod_template(desired).is_some());
-    makes_pods && (change.operation.applies() || planned.resumes) && !planned.strategies.no_default_order
 }
 
 fn is_written_crd(planned: &Planned) -> bool {

@@ -12,11 +12,11 @@ use pushback_preflight::operator_workloads::{DefinedResource, OPERATOR_OF, opera
 use pushback_preflight::{ObjectKey, Operation};
 use serde_json::Value;
 
-use super::{Planned, PlannedOperator, crds_first};
+use super::{Planned, PlannedOperator};
 use crate::cluster::Address;
 
-/// Writes down which operators pause for which CRD, and which are resumed. `tells_order`: whether workloads come after
-/// CRDs where no operator is recognised.
+/// Records the operators to pause for each CRD, and those to resume. `tells_order`: whether workloads come after CRDs where
+/// no operator is recognised.
 pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
     let carried: Vec<usize> = (0..objects.len()).filter(|&index| is_carried_over(&objects[index])).collect();
     if carried.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
     for index in carried {
         let operators = operators(objects, &indexes, index);
         if operators.is_empty() {
-            if tells_order && objects.iter().any(crds_first::is_changed_workload) {
+            if tells_order && objects.iter().any(Planned::is_changed_workload) {
                 objects[index].notes.push(format!(
                     "no operator of it is recognised (annotation {OPERATOR_OF} on a workload names one): every workload of \
                      the app is written after the CRD and its objects"
@@ -60,7 +60,7 @@ pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
     }
 }
 
-/// Whether stored objects of a CRD are moved in this run.
+/// Returns whether stored objects of a CRD are moved in this run.
 pub(super) fn is_carried_over(planned: &Planned) -> bool {
     matches!(planned.carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::After))
 }

@@ -64,7 +64,7 @@ mod tests {
     fn finding(definition: &str, examined: u64) -> Finding {
         let object = ObjectRef { name: definition.to_owned(), ..ObjectRef::default() };
         let mut finding = Finding::new("CRDUpgradeSafety", "minLength", Verdict::Change, object, "m");
-        finding.live_objects = Some(LiveObjects { affected: 0, examined, up_to: false, names: Vec::new() });
+        finding.live_objects = Some(LiveObjects::exactly(0, examined, Vec::new()));
         finding.decided = Some(Decided { by: Decider::LiveObjects, was: Verdict::Breaking });
         finding
     }

@@ -40,7 +40,7 @@ fn escape(text: &str, keep_lines: bool) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Whether a character is a control, changes the direction of text, is invisible, or is none: XML refuses U+FFFE and
+/// Returns whether a character is a control, changes the direction of text, is invisible, or is none: XML refuses U+FFFE and
 /// U+FFFF. From Unicode's `Cc`, `Cf`, `Zl`, `Zp`, `Default_Ignorable_Code_Point` and `Noncharacter_Code_Point`; joiners
 /// stay.
 #[must_use]

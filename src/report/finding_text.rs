@@ -200,12 +200,7 @@ mod tests {
             json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}})
                 .into(),
         );
-        finding.live_objects = Some(LiveObjects {
-            affected: 3,
-            examined: 112,
-            up_to: false,
-            names: vec!["team-a/w1".to_owned(), "team-b/z".to_owned()],
-        });
+        finding.live_objects = Some(LiveObjects::exactly(3, 112, vec!["team-a/w1".to_owned(), "team-b/z".to_owned()]));
         finding.fingerprint = "9c1185a5deadbeef".to_owned();
         finding
     }

@@ -9,7 +9,7 @@ use pushback_preflight::Position;
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
 use super::error::CommandError;
 use super::options::{PlanOptions, RunOptions};
-use crate::cluster::directory::DirectoryCluster;
+use crate::cluster::directory::{DirectoryCluster, RECORDS};
 use crate::manifest::collect::{self, LoadError};
 use crate::manifest::files::shown;
 use crate::manifest::git::GitTree;
@@ -20,10 +20,7 @@ use crate::plan::desired::Placement;
 /// Codes of warnings about how the base is read.
 const REPORTED: [&str; 3] = ["kustomization", "new-base", "not-an-object"];
 
-/// Folder of the app records, which make a folder a cluster.
-const RECORDS: &str = ".pushback";
-
-/// Whether the base must exist.
+/// Requirement on the existence of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// It must.
@@ -49,7 +46,7 @@ pub fn side_of_manifests(options: &RunOptions) -> Option<ComparedSide> {
     is_compared.then_some(ComparedSide { role: SideRole::New, option: "-f " })
 }
 
-/// What opening a base found.
+/// An opened base.
 #[derive(Debug, Default)]
 pub struct OpenedBase {
     /// Warnings about the base.
@@ -70,6 +67,13 @@ pub fn open(
     variants: Vec<Manifest>,
     base: Base,
 ) -> Result<OpenedBase, CommandError> {
+    if base == Base::New && matches!(options.cluster, ClusterOptions::Server(_)) {
+        let message = "--new-base: expected a folder or git ref as the base, found an API server";
+        return Err(CommandError::usage_with_hint(
+            message,
+            "leave out --new-base, or name a base: --cluster git:REF:PATH",
+        ));
+    }
     // Another tool's diff knows no base.
     let is_checked = base != Base::Created && options.details.is_none();
     let Some(input) = input_of(&options.cluster).filter(|_| is_checked) else {
@@ -83,33 +87,34 @@ pub fn open(
     let side = ComparedSide { role: SideRole::Base { may_be_missing: base == Base::New }, option: "--cluster file:" };
     let load = LoadOptions { compared: Some(side), ..LoadOptions::default() };
     let is_cluster = options.app.is_named || has_records(&options.cluster);
-    let mut base = match collect::load(std::slice::from_ref(&input), &load) {
-        Ok(base) => base,
-        // A cluster may be empty, and its other problems are reported when it is read.
+    let mut loaded = match collect::load(std::slice::from_ref(&input), &load) {
+        Ok(loaded) => loaded,
         // A folder without any file is an empty cluster.
         Err(error) if error.is_empty && !error.is_without_objects && is_existing_folder(&options.cluster) => {
             let warnings = if is_cluster { Vec::new() } else { vec![empty_base(&input)] };
             return Ok(OpenedBase { warnings, layers: Vec::new() });
         }
+        // Other problems of a cluster are reported when it is read.
         Err(error) if is_cluster && !stops_cluster(&options.cluster, &error) => return Ok(OpenedBase::default()),
         Err(error) => return Err(error.into()),
     };
     // What else is remarkable about the base is not for those who replace it.
-    base.warnings.retain(|warning| REPORTED.contains(&warning.code));
-    let is_missing = !base.missing.is_empty();
+    loaded.warnings.retain(|warning| REPORTED.contains(&warning.code));
+    let is_missing = !loaded.missing.is_empty();
     let is_folder = matches!(options.cluster, ClusterOptions::Directory(_));
     if is_cluster && (!is_missing || is_folder) {
-        base.warnings.retain(|warning| warning.code == "new-base");
-        return Ok(OpenedBase { warnings: base.warnings, layers: Vec::new() });
+        loaded.warnings.retain(|warning| warning.code == "new-base");
+        return Ok(OpenedBase { warnings: loaded.warnings, layers: Vec::new() });
     }
     if let (true, ClusterOptions::Git { reference, path }) = (is_missing, &options.cluster) {
         let wanted: Vec<&Manifest> = manifests.iter().chain(&variants).collect();
         let found = moved::find((reference, path), &wanted, side).map_err(|error| CommandError::usage(error.0))?;
         if !found.manifests.is_empty() {
-            base.warnings = found.warnings;
+            loaded.warnings = found.warnings;
         }
-        base.manifests = found.manifests;
-        base.variants = found.variants;
+        loaded.manifests = found.manifests;
+        loaded.variants = found.variants;
+        loaded.configs = found.configs;
     }
     let namespace = options.app.namespace.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
     let placement = Placement {
@@ -117,19 +122,19 @@ pub fn open(
         into_namespace: plan.into_namespace.clone(),
         map_namespaces: plan.map_namespaces.clone(),
     };
-    let further = variants::pair_variants((&mut base.manifests, base.variants), (manifests, variants));
+    let further = variants::pair_variants((&mut loaded.manifests, loaded.variants), (manifests, variants));
     let description = description(&options.cluster);
     let place = |namespace: &str| placement.of_base(namespace);
     let presented = |manifests: Vec<Manifest>, configs: Vec<Manifest>| {
         let objects = manifests.into_iter().map(|manifest| manifest.value).collect();
         DirectoryCluster::with_objects(&description, objects, configs, &place).map(Arc::new)
     };
-    options.cluster = ClusterOptions::Base(presented(base.manifests, base.configs)?);
+    options.cluster = ClusterOptions::Base(presented(loaded.manifests, loaded.configs)?);
     let mut layers = Vec::new();
     for (old, new) in in_layers(further) {
         layers.push((presented(old, Vec::new())?, new));
     }
-    Ok(OpenedBase { warnings: base.warnings, layers })
+    Ok(OpenedBase { warnings: loaded.warnings, layers })
 }
 
 /// Divides pairs so that no identity is twice in a layer.
@@ -173,7 +178,7 @@ fn description(cluster: &ClusterOptions) -> String {
     }
 }
 
-/// Whether the place has app records.
+/// Returns whether the place has app records.
 fn has_records(cluster: &ClusterOptions) -> bool {
     match cluster {
         ClusterOptions::Directory(path) => path.join(RECORDS).is_dir(),
@@ -185,7 +190,7 @@ fn has_records(cluster: &ClusterOptions) -> bool {
     }
 }
 
-/// Whether an error of the base also stops a comparison with an app in it. A folder that an app is written to may have
+/// Returns whether an error of the base also stops a comparison with an app in it. A folder that an app is written to may have
 /// files of others.
 fn stops_cluster(cluster: &ClusterOptions, error: &LoadError) -> bool {
     !is_existing_folder(cluster) || error.must_be_rendered

@@ -28,7 +28,7 @@ pub struct Compare {
     pub input: InputOptions,
     /// Planning options.
     pub plan: PlanOptions,
-    /// Whether what is compared with must exist.
+    /// Requirement on the existence of the base.
     pub base: Base,
     /// Whether changes are shown as text.
     pub as_text: bool,

@@ -128,13 +128,13 @@ fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
     })
 }
 
-/// While objects are converted by a plan, the live CRD has an open schema for their new version. Every object is held
-/// against the new schema before that begins.
+/// While objects are converted by a plan, the live CRD has an open schema for their new version. Every object is
+/// validated against the new schema before that begins.
 fn converted(plan: &Plan) -> impl Iterator<Item = (&Planned, Waiver)> {
     let crds = plan.objects.iter().filter(|planned| planned.conversion.is_some() || has_begun(planned));
     crds.flat_map(move |planned| {
         let reason =
-            "its objects are being converted by a plan; each was held against the new schema before that began";
+            "its objects are being converted by a plan; each was validated against the new schema before that began";
         let checks = registry::answered_by_converting_objects();
         checks.map(|(rule, check)| (planned, own_waiver(planned, rule, check, reason))).collect::<Vec<_>>()
     })

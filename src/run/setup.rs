@@ -37,7 +37,7 @@ pub struct Setup {
     pub config: Config,
     /// The app.
     pub app: AppName,
-    /// Whether the cluster is a base whose objects are in the namespaces that the options give to the manifests.
+    /// True if the cluster is a base whose objects are in the namespaces that the options give to the manifests.
     pub base_is_placed: bool,
     /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
     /// to.

@@ -60,7 +60,8 @@ async fn next_signal() -> Stop {
     }
 }
 
-/// Whether SIGHUP reaches the process; only Linux tells.
+/// Returns whether SIGHUP is not ignored. Known only on Linux. Read once: the handler that is installed later changes the
+/// set.
 #[cfg(unix)]
 fn ends_with_its_terminal() -> bool {
     /// The bit of SIGHUP in a set of signals.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::definitions::object_kind;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery};
 
-/// How versions are tried if there is no object to read.
+/// The way in which versions are tried if there is no object to read.
 #[derive(Clone, Debug)]
 pub enum WithoutObjects {
     /// Not at all: a new CRD has no objects that could be unreadable.
@@ -19,7 +19,7 @@ pub enum WithoutObjects {
     DryRun(String),
 }
 
-/// Why a version cannot be read.
+/// A served version that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadVersion {
     /// The version.
@@ -76,6 +76,8 @@ pub async fn read_each(
                 Err(error) if error.kind == ErrorKind::WebhookUnavailable && is_of_conversion(&error) => {
                     return Err(unread(version, error));
                 }
+                Err(error) if error.kind == ErrorKind::Forbidden => hidden.push(version.to_owned()),
+                // Without a spec the object may be invalid; the conversion has answered then.
                 Ok(_) | Err(_) => {}
             }
         }

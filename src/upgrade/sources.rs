@@ -168,8 +168,8 @@ impl Side {
         self.manifests.iter().all(|manifest| manifest.object.is_definition())
     }
 
-    /// The same, but a side without models and components counts as written if the other one does. Otherwise everything
-    /// that a release removes beside its definitions would be left out.
+    /// Returns whether a side counts as hand-written beside another: a side without models and components does if the
+    /// other one does. Otherwise all that a release removes besides its CRDs would be left out.
     fn is_written_beside(&self, other: &Self) -> bool {
         if self.models.is_empty() && self.is_written() { other.is_written() } else { self.is_written() }
     }

@@ -373,7 +373,7 @@ fn of_breaking_removals(runs: &Runs, told: &mut Vec<String>) {
             told.push(format!("no warning in check: {kind} {name}: {} {}", change["path"], change["message"]));
         }
     }
-    // Manifests tell nothing about finalizers, so that no other component change is a breaking removal.
+    // Manifests do not show finalizers, so that no other component change is a breaking removal.
     let is_known = |change: &Value| {
         let known = ["ComponentRemoved", "ResourceRemoved", "WebhookRemoved"];
         !text(&change["type"]).ends_with("Removed") || known.contains(&text(&change["type"]).as_str())

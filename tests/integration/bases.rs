@@ -1,6 +1,9 @@
 //! The base of a comparison: one that is missing, that has moved, that holds no objects or has to be rendered, and the
 //! layouts of real projects.
 
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::binaries::Binaries;
 use crate::support::{Pushback, TestCase, cases};
 
 mod layouts;
@@ -12,9 +15,11 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_declared_first_release_with_a_base_warns,
         Nothing: apply_creates_a_missing_folder,
         Nothing: a_moved_folder_is_compared_even_if_a_first_release_is_declared,
+        Nothing: moved_base_keeps_its_policy,
+        Nothing: new_base_of_an_api_server_is_refused,
         Nothing: an_overlay_is_not_an_empty_base,
         Nothing: a_side_without_objects_is_an_error,
-        Nothing: the_advice_for_an_overlay_works_as_printed,
+        ApiServer: the_advice_for_an_overlay_works_as_printed,
     ];
     tests.extend(layouts::tests());
     tests
@@ -40,19 +45,13 @@ fn git(pushback: &Pushback, arguments: &[&str]) {
     pushback.shell("git", arguments);
 }
 
-fn commit(pushback: &Pushback) {
-    git(pushback, &["init", "--quiet", "--initial-branch=main"]);
-    git(pushback, &["add", "--all"]);
-    git(pushback, &["commit", "--quiet", "--message=state"]);
-}
-
 /// `main` has a CRD in `config/crd/bases`.
 fn repository() -> Pushback {
     let pushback = Pushback::new();
     pushback
         .write("config/crd/bases/foos.yaml", crd("foos", &["a", "b"]))
         .write("config/rbac/map.yaml", config_map("map"));
-    commit(&pushback);
+    pushback.commit();
     pushback
 }
 
@@ -120,7 +119,7 @@ fn a_first_release_is_declared() {
     assert!(pushback.directory().join("live").is_dir());
     // Neither is a folder without manifests a base.
     pushback.write("empty/README.md", "#").write("policy/a.yaml", "apiVersion: pushback.dev/v1alpha1\nkind: Config\n");
-    commit(&pushback);
+    pushback.commit();
     for base in ["dir:empty", "git:main:empty"] {
         pushback.run(&["check", "-f", "new", "--cluster", base]).expect(1);
         pushback.run(&["check", "-f", "new", "--cluster", base, "--new-base"]).expect(0);
@@ -182,10 +181,10 @@ fn a_moved_folder_is_compared_even_if_a_first_release_is_declared() {
     // A CRD is lost on the way.
     let pushback = repository();
     pushback.write("config/crd/bases/bars.yaml", crd("bars", &["a"]));
-    commit(&pushback);
+    pushback.commit();
     git(&pushback, &["mv", "config/crd", "config/crds"]);
     std::fs::remove_file(pushback.directory().join("config/crds/bases/bars.yaml")).expect("a file");
-    for index in [2, 3] {
+    for index in [0, 2, 3] {
         compare(&pushback, index, "config/crds", "git:main:config/crds", &["--new-base"]).expect(10);
     }
 }
@@ -203,7 +202,7 @@ fn overlay(pushback: &Pushback, fields: &[&str]) {
 fn an_overlay_is_not_an_empty_base() {
     let pushback = Pushback::new();
     overlay(&pushback, &["a", "b"]);
-    commit(&pushback);
+    pushback.commit();
     let rendered = format!("{}---\n{}", crd("foos", &["a"]), config_map("op-manager"));
     pushback.write("new.yaml", &rendered);
     for (index, (command, ..)) in COMPARISONS.iter().enumerate() {
@@ -237,7 +236,7 @@ fn a_side_without_objects_is_an_error() {
         .write("generated/kustomization.yaml", "configMapGenerator:\n- name: a\n")
         .write("patches/kustomization.yaml", "patches:\n- path: a.yaml\n")
         .write("patches/a.yaml", config_map("map"));
-    commit(&pushback);
+    pushback.commit();
     for (index, (command, ..)) in COMPARISONS.iter().enumerate() {
         for folder in ["values", "policy", "chart", "remote", "generated", "patches"] {
             for base in [folder.to_owned(), format!("git:main:{folder}")].iter().filter(|_| folder != "policy") {
@@ -251,6 +250,26 @@ fn a_side_without_objects_is_an_error() {
 }
 
 /// The command between backticks behind `Render it: `, and the option that names its result.
+fn moved_base_keeps_its_policy() {
+    let pushback = repository();
+    let off = "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config:\n    \
+               checks: {existingFieldRemoval: warn}\n";
+    pushback.write("config/crd/policy.yaml", off);
+    pushback.commit();
+    git(&pushback, &["mv", "config/crd", "config/crds"]);
+    std::fs::remove_file(pushback.directory().join("config/crds/policy.yaml")).expect("a file");
+    pushback.write("config/crds/bases/foos.yaml", crd("foos", &["a"]));
+    let check =
+        ["check", "-f", "config/crds", "--cluster", "git:main:config/crds", "--new-base", "--policy-from=outside"];
+    pushback.run(&check).expect(0);
+}
+
+fn new_base_of_an_api_server_is_refused() {
+    let pushback = repository();
+    let ran = pushback.run(&["check", "-a", "x", "-f", "config/crd", "--new-base"]).expect(1);
+    assert!(ran.stderr.contains("found an API server"), "{}", ran.stderr);
+}
+
 fn advice(stderr: &str) -> (String, String) {
     let text = stderr.split("Render it: `").nth(1).expect("advice");
     let (command, rest) = text.split_once('`').expect("a command");
@@ -258,13 +277,21 @@ fn advice(stderr: &str) -> (String, String) {
     (command.to_owned(), option.to_owned())
 }
 
-fn the_advice_for_an_overlay_works_as_printed() {
-    if std::process::Command::new("kubectl").args(["kustomize", "--help"]).output().is_err() {
-        return;
-    }
+/// A working directory with the `kubectl` of the control plane on the path.
+fn with_kubectl() -> Pushback {
     let pushback = Pushback::new();
+    let kubectl = Binaries::get(true).and_then(|binaries| binaries.command("kubectl")).expect("kubectl");
+    pushback.write("programs/kubectl", format!("#!/bin/sh\nexec {} \"$@\"\n", kubectl.join(" ")));
+    let programs = pushback.directory().join("programs");
+    std::fs::set_permissions(programs.join("kubectl"), std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    let path = std::env::var("PATH").unwrap_or_default();
+    pushback.with("PATH", format!("{}:{path}", programs.display()))
+}
+
+fn the_advice_for_an_overlay_works_as_printed() {
+    let pushback = with_kubectl();
     overlay(&pushback, &["a", "b"]);
-    commit(&pushback);
+    pushback.commit();
     overlay(&pushback, &["a"]);
     for (command, new, base) in [("check", "-f", "--cluster"), ("diff-crds", "--new", "--old")] {
         let new_side = pushback.run(&[command, new, "config/default", base, "git:main:config/crd"]).expect(1);

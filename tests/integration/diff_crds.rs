@@ -286,9 +286,7 @@ fn every_spelling_and_every_kind_of_source_tells_the_same() {
         .write("old/deep/crd.yaml", read("old"))
         .write("old/other.yaml", &other)
         .write("old.yaml", format!("{}---\n{other}", read("old")));
-    pushback.shell("git", &["init", "--quiet", "--initial-branch=main"]);
-    pushback.shell("git", &["add", "--all"]);
-    pushback.shell("git", &["commit", "--quiet", "--message=old"]);
+    pushback.commit();
     pushback.write("new.yaml", format!("{}---\n{other}", read("new")));
     let mut reports = Vec::new();
     for arguments in [

@@ -55,12 +55,6 @@ fn git(pushback: &Pushback, arguments: &[&str]) -> String {
     pushback.shell("git", arguments)
 }
 
-fn commit(pushback: &Pushback) {
-    git(pushback, &["init", "--quiet", "--initial-branch=main"]);
-    git(pushback, &["add", "--all"]);
-    git(pushback, &["commit", "--quiet", "--message=state"]);
-}
-
 /// Every object in some files, by kind and name; what only the API server's rules differ in is made equal.
 fn objects<'a>(files: impl Iterator<Item = &'a String>) -> BTreeMap<String, Value> {
     let mut objects = BTreeMap::new();
@@ -128,7 +122,7 @@ fn an_apply_without_changes_leaves_every_byte() {
 fn a_repository_shows_a_change_as_the_lines_that_changed() {
     let pushback = shop();
     apply(&pushback).expect(0);
-    commit(&pushback);
+    pushback.commit();
     edit(&pushback, "shop/web.yaml", "replicas: 2", "replicas: 3");
     edit(&pushback, "shop/web.yaml", "web:1.4.0", "web:1.5.0");
     let change = &["--yes", "--apply-exit-status"];
@@ -323,7 +317,7 @@ fn operator_with_a_changed_scope() -> Pushback {
         pushback.write(&format!("deploy/{name}"), text);
     }
     pushback.run(&["apply", "-a", "operator", "-f", "deploy", "--cluster", "dir:live", "--yes"]).expect(0);
-    commit(&pushback);
+    pushback.commit();
     edit(&pushback, "deploy/crd.yaml", "scope: Namespaced", "scope: Cluster");
     pushback
 }

@@ -60,9 +60,7 @@ fn repository() -> Pushback {
         .write("config/manager/operator.yaml", DEPLOYMENT)
         .write("config/crd/bases/widgets.yaml", definition("size: {type: integer, minimum: 1}", ""))
         .write("knowledge/operator.yaml", MODEL);
-    pushback.shell("git", &["init", "--quiet", "--initial-branch=main"]);
-    pushback.shell("git", &["add", "--all"]);
-    pushback.shell("git", &["commit", "--quiet", "--message=state"]);
+    pushback.commit();
     pushback
 }
 

@@ -62,9 +62,7 @@ fn breaking() -> Pushback {
     let pushback = Pushback::new();
     pushback.write("live/crd.yaml", definition(100, "")).write("policy.yaml", config(""));
     pushback.write("old/crd.yaml", definition(100, "")).write("old/policy.yaml", config(""));
-    pushback.shell("git", &["init", "--quiet", "--initial-branch=main"]);
-    pushback.shell("git", &["add", "--all"]);
-    pushback.shell("git", &["commit", "--quiet", "--message=state"]);
+    pushback.commit();
     pushback.write("app/crd.yaml", definition(10, ""));
     pushback
 }

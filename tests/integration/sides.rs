@@ -35,19 +35,13 @@ fn git(pushback: &Pushback, arguments: &[&str]) {
     pushback.shell("git", arguments);
 }
 
-fn commit(pushback: &Pushback) {
-    git(pushback, &["init", "--quiet", "--initial-branch=main"]);
-    git(pushback, &["add", "--all"]);
-    git(pushback, &["commit", "--quiet", "--message=state"]);
-}
-
 /// `crd/` and `new.yaml` hold a definition that `main` has with another scope.
 fn changed_scope() -> Pushback {
     let pushback = Pushback::new();
     pushback
         .write("crd/foos.yaml", definition("foos", "Namespaced"))
         .write("old.yaml", definition("foos", "Namespaced"));
-    commit(&pushback);
+    pushback.commit();
     pushback.write("crd/foos.yaml", definition("foos", "Cluster")).write("new.yaml", definition("foos", "Cluster"));
     git(&pushback, &["checkout", "--quiet", "-b", "change"]);
     git(&pushback, &["add", "--all"]);
@@ -218,7 +212,7 @@ fn the_release_pipeline_runs_as_written() {
         pushback.write(&format!("ci/{script}"), text(script));
     }
     pushback.write("config/crd/foos.yaml", definition("foos", "Namespaced"));
-    commit(&pushback);
+    pushback.commit();
     git(&pushback, &["remote", "add", "origin", "."]);
     git(&pushback, &["fetch", "--quiet", "origin"]);
 

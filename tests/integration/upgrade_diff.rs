@@ -116,9 +116,7 @@ fn real_models_pair_as_the_published_formula_pairs_them() {
 fn every_spelling_and_every_source_gives_the_same_report() {
     let pushback = two_releases();
     pushback.write("folder/deep/old.yml", pushback.read("old.yaml")).write("folder/readme.md", "no model");
-    pushback.shell("git", &["init", "--quiet", "--initial-branch=main"]);
-    pushback.shell("git", &["add", "--all"]);
-    pushback.shell("git", &["commit", "--quiet", "--message=state"]);
+    pushback.commit();
     // Positions name the source; nothing else does.
     let shown = |old: &str, flags: [&str; 2], input: &str| {
         let arguments = ["upgrade", "diff", flags[0], old, flags[1], "new.yaml", "--format=json"];

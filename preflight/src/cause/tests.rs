@@ -26,7 +26,7 @@ fn finding(definition: &str, version: &str, path: &str) -> Finding {
 
 fn counted(mut finding: Finding, affected: u64, examined: u64, names: &[&str]) -> Finding {
     let names = names.iter().map(ToString::to_string).collect();
-    finding.live_objects = Some(LiveObjects { affected, examined, up_to: false, names });
+    finding.live_objects = Some(LiveObjects::exactly(affected, examined, names));
     finding
 }
 

@@ -296,12 +296,11 @@ fn count(counts: &mut Value, object: &Value) {
 
 fn counted(counts: &Value, examined: u64) -> LiveObjects {
     let names = counts["names"].as_array().into_iter().flatten();
-    LiveObjects {
-        affected: counts["objects"].as_u64().unwrap_or_default(),
+    LiveObjects::exactly(
+        counts["objects"].as_u64().unwrap_or_default(),
         examined,
-        up_to: false,
-        names: names.filter_map(Value::as_str).map(str::to_owned).collect(),
-    }
+        names.filter_map(Value::as_str).map(str::to_owned).collect(),
+    )
 }
 
 fn fields(losses: &[PairLoss]) -> String {

@@ -99,7 +99,7 @@ static META: RuleMeta = RuleMeta {
         },
     ],
     needs: "the live definition with its status; the objects of its kind where a finding is about them or about a \
-            version that goes, or where it is deleted or replaced; the Service of a conversion webhook that the manifests \
+            version that is removed, or where it is deleted or replaced; the Service of a conversion webhook that the manifests \
             do not have, and whether a Pod is behind it",
     default: true,
     on_directory: true,

@@ -189,7 +189,7 @@ impl<'a> Subject<'a> {
         finding.effect = fate.effect().map(str::to_owned);
         finding.remedy = fate.remedy().map(str::to_owned);
         finding.severity = if fate.warns() { Severity::Warning } else { Severity::Info };
-        finding.live_objects = Some(LiveObjects { affected, examined, up_to: false, names: names.collect() });
+        finding.live_objects = Some(LiveObjects::exactly(affected, examined, names.collect()));
         finding
     }
 }

@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::Operation;
-use pushback_preflight::service_backend::pod_template;
 use tokio::time::Instant;
 
 use super::progress::{Explanation, VersionReads};
@@ -18,11 +16,15 @@ use crate::storage::served_versions::{UnreadVersion, WithoutObjects, read_each};
 /// Interval between reads through all versions.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Interval between looks at a backend.
-const LOOK: Duration = Duration::from_millis(200);
+/// State of a CRD whose objects are being read.
+const READING: &str = "established; its objects are read through each served version";
+
+/// Interval between checks of a backend.
+const BACKEND_POLL: Duration = Duration::from_millis(200);
 
 impl Engine<'_> {
-    /// What an established CRD waits for until its objects can be read; `None` once they were, or for any other object.
+    /// Explains why an established CRD is not ready: its objects cannot be read yet. `None` once they were read, and for any
+    /// other object.
     pub(super) fn unread(&mut self, node: usize) -> Option<Explanation> {
         let backend = self.plan.conversions.iter().find(|it| it.crd == node && it.is_written && it.converts)?;
         let reads = self.nodes[node].waiting()?.reads.clone();
@@ -33,12 +35,12 @@ impl Engine<'_> {
             (VersionReads::Done, _) => return None,
             (VersionReads::NotStarted | VersionReads::Following, Some(first)) => {
                 let object = &self.plan.objects[first].change.object;
-                self.set_reads(node, VersionReads::Following, LOOK);
+                self.set_reads(node, VersionReads::Following, BACKEND_POLL);
                 format!("established; {object}, which converts its objects, is not ready yet")
             }
             (VersionReads::NotStarted | VersionReads::Following, None) => {
                 self.read_versions(node, backend);
-                "established; its objects are read through each served version".to_owned()
+                READING.to_owned()
             }
             (VersionReads::Failed { message, at }, _) => {
                 if Instant::now() >= at + INTERVAL {
@@ -54,11 +56,8 @@ impl Engine<'_> {
     /// Workloads wait until the CRD is established, not until its objects can be read: they may serve the webhook.
     fn release_workloads(&mut self, node: usize) {
         let objects = self.plan.objects.iter().enumerate();
-        let workloads = objects.filter(|(_, planned)| {
-            planned.change.operation != Operation::Delete
-                && planned.change.desired.as_deref().is_some_and(|desired| pod_template(desired).is_some())
-        });
-        let workloads: Vec<usize> = workloads.map(|(index, _)| index).collect();
+        let workloads: Vec<usize> =
+            objects.filter(|(_, planned)| planned.makes_pods()).map(|(index, _)| index).collect();
         let ready = self.order.release_towards(node, &workloads);
         self.queue.extend(ready);
     }
@@ -74,7 +73,7 @@ impl Engine<'_> {
         let Some(crd) = self.nodes[node].object.clone() else { return };
         let message = match self.nodes[node].waiting().map(|waiting| &waiting.reads) {
             Some(VersionReads::Failed { message, .. }) => message.clone(),
-            _ => "established; its objects are read through each served version".to_owned(),
+            _ => READING.to_owned(),
         };
         let without_objects = match backend.moves {
             true => WithoutObjects::DryRun(self.plan.observed.app.namespace.clone()),
@@ -106,7 +105,7 @@ impl Engine<'_> {
                     self.events.send(Event::Warning {
                         code: "conversion-unread".to_owned(),
                         message: format!(
-                            "whether its objects can be converted is not known: they may not be read in {}",
+                            "cannot verify the conversion of its objects: no permission to read them in {}",
                             hidden.join(", ")
                         ),
                         object: Some(self.plan.objects[node].change.object.clone()),

@@ -7,7 +7,7 @@ use pushback_preflight::{ObjectKey, hex};
 use sha2::{Digest, Sha256};
 
 /// Folder of the app records, below the root.
-pub(super) const RECORDS: &str = ".pushback";
+pub(crate) const RECORDS: &str = ".pushback";
 /// Folder of cluster-scoped objects; not a valid namespace name.
 const CLUSTER_SCOPED: &str = "_cluster";
 /// File names have at most 255 bytes on most systems; this leaves room for the extension and a number.

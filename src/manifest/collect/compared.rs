@@ -1,5 +1,6 @@
-//! What differs where an input is compared and not applied: documents that are not objects, and variants of a CRD.
+//! Differences between reading an input for a comparison and for an apply: other documents, and variants of a CRD.
 
+use pushback_crd::definition::listed;
 use std::collections::HashSet;
 
 use pushback_preflight::object::split_api_version;
@@ -15,7 +16,7 @@ use crate::manifest::source::Labelled;
 /// Positions named one by one in a message.
 const NAMED: usize = 5;
 
-/// Whether a document in a folder is not a Kubernetes object: input of another tool, such as values, a patch or a bundle's
+/// Returns whether a document in a folder is not a Kubernetes object: input of another tool, such as values, a patch or a bundle's
 /// annotations. An incomplete object is still an object, and an error.
 pub(super) fn is_not_an_object(value: &Value) -> bool {
     let Some(fields) = value.as_object() else { return true };
@@ -26,19 +27,19 @@ pub(super) fn is_not_an_object(value: &Value) -> bool {
         || has("apiVersion") && has("kind") && !has("metadata") && !is_of_kubernetes(group)
 }
 
-/// Whether an API server itself may serve a group. Groups of configuration files are never served.
+/// Returns whether an API server itself may serve a group. Groups of configuration files are never served.
 fn is_of_kubernetes(group: &str) -> bool {
     let is_configuration = group.ends_with(".config.k8s.io") || group.ends_with("x-k8s.io");
     !group.contains('.') || group.ends_with(".k8s.io") && !is_configuration
 }
 
-/// Whether a document is probably meant as an operator model.
+/// Returns whether a document is probably meant as an operator model.
 fn is_like_a_model(value: &Value) -> bool {
     value.get("operator").is_some() || value.get("components").is_some()
 }
 
 impl Collector {
-    /// Whether the document is left out because nothing of it is compared. Records its position.
+    /// Returns whether the document is left out because nothing of it is compared. Records its position.
     pub(super) fn leaves_out(&mut self, value: &Value, position: &Position) -> bool {
         let is_left_out = self.is_found && is_not_an_object(value) && !(self.models && is_like_a_model(value));
         if is_left_out {
@@ -66,9 +67,7 @@ impl Collector {
     /// Reports what was left out, and kustomizations whose labels cannot be left out.
     pub(super) fn finish_compared(&mut self, labelled: Vec<Labelled>) {
         if let Some(first) = self.left_out.first() {
-            let named: Vec<String> = self.left_out.iter().take(NAMED).map(ToString::to_string).collect();
-            let more = self.left_out.len() - named.len();
-            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            let places: Vec<String> = self.left_out.iter().map(ToString::to_string).collect();
             let count = self.left_out.len();
             let subject = if count == 1 {
                 "1 document is not a Kubernetes object".to_owned()
@@ -77,7 +76,7 @@ impl Collector {
             };
             self.input.warnings.push(InputWarning {
                 code: "not-an-object",
-                message: format!("{subject}, and not compared: {}{more}", named.join(", ")),
+                message: format!("{subject}, and not compared: {}", listed(&places, NAMED)),
                 position: Position { file: first.file.clone(), line: 0, column: 0 },
             });
         }
@@ -119,7 +118,7 @@ impl Collector {
         }
     }
 
-    /// Whether every file that was read is one of a policy or of conversion plans.
+    /// Returns whether every file that was read is one of a policy or of conversion plans.
     fn has_only_policy(&self) -> bool {
         let configs = self.input.configs.iter().map(|config| config.positions.file());
         let plans = self.input.plans.iter().map(|plan| plan.positions.file());

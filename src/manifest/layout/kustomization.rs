@@ -27,12 +27,12 @@ const LABELS: [&str; 3] = ["labels", "commonLabels", "commonAnnotations"];
 /// Fields with patches.
 const PATCHES: [&str; 3] = ["patches", "patchesStrategicMerge", "patchesJson6902"];
 
-/// Whether a path is that of a kustomization.
+/// Returns whether a path is that of a kustomization.
 pub(super) fn is_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
-/// Whether a document is a kustomization, or a component of one.
+/// Returns whether a document is a kustomization, or a component of one.
 pub(in crate::manifest) fn is_document(value: &Value) -> bool {
     value.text("/apiVersion").starts_with("kustomize.config.k8s.io/")
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_crd::definition::listed;
 use pushback_preflight::Position;
 use pushback_preflight::invocation::quoted;
 use serde_json::Value;
@@ -113,7 +114,7 @@ impl Place<'_> {
             }
             Err(LayoutError::Unrendered(unrendered)) => {
                 found.must_be_rendered = true;
-                found.errors.push(self.unrendered(&unrendered, &unrendered.reason));
+                found.errors.push(self.unrendered(&unrendered));
                 None
             }
             Err(LayoutError::Invalid { file, message }) => {
@@ -134,7 +135,8 @@ impl Place<'_> {
             parts.push(format!("{subject} not applied: {}", unapplied.join(", ")));
         }
         if !followed.unlisted.is_empty() {
-            parts.push(format!("files that it does not list are left out: {}", listed(&followed.unlisted)));
+            let files: Vec<String> = followed.unlisted.iter().map(|path| shown(path)).collect();
+            parts.push(format!("files that it does not list are left out: {}", listed(&files, NAMED)));
         }
         (!parts.is_empty()).then(|| InputWarning {
             code: "kustomization",
@@ -152,15 +154,18 @@ impl Place<'_> {
             reason: format!("it has the field `{label}`"),
         };
         let files = followed.files.iter().map(|path| (self.shown)(path)).collect();
-        Some(Labelled { files, error: self.unrendered(&unrendered, &unrendered.reason) })
+        Some(Labelled { files, error: self.unrendered(&unrendered) })
     }
 
     /// The error for a folder that has to be rendered, with the commands that render it.
-    fn unrendered(&self, unrendered: &Unrendered, reason: &str) -> InputError {
+    fn unrendered(&self, unrendered: &Unrendered) -> InputError {
         let below = self.folder.join(unrendered.folder());
         let (role, option) = (self.side.role, self.side.option);
         let rendered = if role == SideRole::New { "new.yaml" } else { "base.yaml" };
-        let name = if unrendered.file.ends_with("Chart.yaml") { "a Helm chart" } else { "a kustomization" };
+        let name = match unrendered.renderer {
+            Renderer::Kustomize => "a kustomization",
+            Renderer::Helm => "a Helm chart",
+        };
         let render = |folder: &str| match unrendered.renderer {
             Renderer::Kustomize => format!("kubectl kustomize {folder} > {rendered}"),
             Renderer::Helm => format!("helm template --include-crds release {folder} > {rendered}"),
@@ -174,7 +179,7 @@ impl Place<'_> {
                 format!("{checkout} && {}", render(&folder))
             }
         };
-        let message = format!("{name} that must be rendered before it is compared: {reason}");
+        let message = format!("{name} that must be rendered before it is compared: {}", unrendered.reason);
         let hint = format!("Render it: `{command}`; then name the result: `{option}{rendered}`.");
         let both = "Render both sides in the same way.";
         error_in(&(self.shown)(&unrendered.file), message, &[&hint, both])
@@ -186,14 +191,6 @@ fn folder_name(path: &Path) -> String {
     let text: Vec<String> = path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
     let text = text.join("/").replace("//", "/");
     if text.is_empty() { ".".to_owned() } else { text.trim_start_matches("./").to_owned() }
-}
-
-/// The first of these paths, and how many more there are.
-fn listed(paths: &[PathBuf]) -> String {
-    let (named, more) = paths.split_at(paths.len().min(NAMED));
-    let named: Vec<String> = named.iter().map(|path| shown(path)).collect();
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    format!("{}{more}", named.join(", "))
 }
 
 /// A path that a git ref does not contain.

@@ -37,7 +37,7 @@ fn shown(findings: Vec<Finding>, look: Look) -> String {
 /// Three causes, one of which affects objects; a warning; a waived finding.
 fn several() -> Vec<Finding> {
     let mut live = finding("b.ex.com", "spec.mode", Severity::Error);
-    live.live_objects = Some(LiveObjects { affected: 1, examined: 7, up_to: false, names: vec!["shop/web".into()] });
+    live.live_objects = Some(LiveObjects::exactly(1, 7, vec!["shop/web".into()]));
     let mut waived = finding("c.ex.com", "spec.waived", Severity::Info);
     waived.waived = Some("reviewed".into());
     let mut unknown = finding("b.ex.com", "spec.rules", Severity::Error);

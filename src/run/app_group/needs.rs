@@ -188,7 +188,7 @@ mod tests {
             let object = reference("apiextensions.k8s.io", "CustomResourceDefinition", "", "parts.example.com");
             let mut finding = Finding::new("CRDUpgradeSafety", "crdDeletion", Verdict::Breaking, object, "m");
             let names = names.iter().map(|&name| name.to_owned()).collect();
-            finding.live_objects = Some(LiveObjects { affected, examined: affected, up_to: false, names });
+            finding.live_objects = Some(LiveObjects::exactly(affected, affected, names));
             finding
         };
         assert!(going.contain(&[finding(1, &["shop/p"])]));
@@ -200,7 +200,7 @@ mod tests {
             let object = reference("", "Namespace", "", "shop");
             let mut finding = Finding::new("DestructiveChange", "namespaceDeleted", Verdict::Breaking, object, "m");
             let names = vec![name.to_owned()];
-            finding.live_objects = Some(LiveObjects { affected, examined: affected, up_to: false, names });
+            finding.live_objects = Some(LiveObjects::exactly(affected, affected, names));
             finding
         };
         assert!(going.contain(&[namespace(1, "Part.example.com shop/p")]));

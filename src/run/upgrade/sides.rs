@@ -26,7 +26,7 @@ pub struct Sides {
     pub allow_http: bool,
     /// Whether symbolic links may lead out of a directory.
     pub follow_links: bool,
-    /// Whether the old release may be missing.
+    /// True if the old release may be missing.
     pub new_base: bool,
 }
 

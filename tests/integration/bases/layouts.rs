@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{commit, config_map, crd, git};
+use super::{config_map, crd, git};
 use crate::support::pushback::Ran;
 use crate::support::{Pushback, TestCase, cases};
 
@@ -123,7 +123,7 @@ fn repository(write: fn(&Pushback, &[&str])) -> Pushback {
         .with("GITHUB_STEP_SUMMARY", "summary.md")
         .with("GITHUB_OUTPUT", "output.txt");
     write(&pushback, &["a", "b"]);
-    commit(&pushback);
+    pushback.commit();
     git(&pushback, &["remote", "add", "origin", "."]);
     fetch(&pushback);
     pushback
@@ -205,7 +205,7 @@ fn the_shipped_action_and_script_work_on_every_layout() {
         write(&pushback, &["a"]);
         assert_eq!(both(&pushback, folder), [10, 10], "{name}: an own waiver");
         write(&pushback, &["a", "b"]);
-        commit(&pushback);
+        pushback.commit();
         fetch(&pushback);
         write(&pushback, &["a"]);
         assert_eq!(both(&pushback, folder), [0, 0], "{name}: a waiver of the base");
@@ -328,7 +328,7 @@ fn a_kustomization_of_other_objects_with_labels_is_rendered() {
     pushback
         .write("deploy/kustomization.yaml", "resources:\n- map.yaml\ncommonLabels: {app: a}\n")
         .write("deploy/map.yaml", config_map("map"));
-    commit(&pushback);
+    pushback.commit();
     pushback.run(&["check", "-f", "deploy", "--cluster", "git:main:deploy"]).expect(1);
     pushback.run(&["upgrade", "diff", "--from", "git:main:deploy", "--to", "deploy"]).expect(1);
 }
@@ -346,7 +346,7 @@ fn both_sides_are_read_by_the_same_rules() {
         .write("deploy/nested.yml", nested)
         .write("deploy/secret.json", "{}")
         .write("deploy/secret.yaml", secret);
-    commit(&pushback);
+    pushback.commit();
     for (new, base) in [
         ("deploy", "git:main:deploy"),
         ("git:main:deploy", "dir:deploy"),

@@ -320,7 +320,7 @@ impl<'t> Scene<'t> {
         }
     }
 
-    /// Whether the server rejects a witness as it is, and every edit of it.
+    /// Returns whether the server rejects a witness as it is, and every edit of it.
     fn rejects(&self, index: usize, finding: &Finding) -> Result<(), String> {
         let stored = self.stored.iter().find(|stored| stored.of == Of::Finding(index)).ok_or("there is no witness")?;
         let path = self.path(&stored.seen_in, name_of(&stored.sent));

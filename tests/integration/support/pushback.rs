@@ -139,6 +139,13 @@ impl Pushback {
         ran.stdout
     }
 
+    /// Commits all files to the branch `main` of a repository in the working directory.
+    pub(crate) fn commit(&self) {
+        self.shell("git", &["init", "--quiet", "--initial-branch=main"]);
+        self.shell("git", &["add", "--all"]);
+        self.shell("git", &["commit", "--quiet", "--message=state"]);
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         self.run_with_input(arguments, b"")
     }

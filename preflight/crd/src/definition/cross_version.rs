@@ -64,21 +64,21 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
             differences.retain(|difference| !is_of_types(difference) || !seen.contains(&difference.path));
         }
         if let Some(before) = before {
-            // Of a field that the version had, its own schema tells.
+            // Changes of a field that the version had are reported at its own schema.
             differences.retain(|it| is_of_types(it) && !declares(before.schema, &it.path));
         }
         rejections(conversion, change, &differences, changes);
     }
 }
 
-/// The old versions through which an object went on its way, so that what they lack was lost before: the storage version
+/// Returns the old versions that an object passed through, so that fields they lack were lost before: the storage version
 /// and, if clients only read it there, the target version.
 fn targets_before<'u>(upgrade: &'u Upgrade<'_>, (from, to): Conversion<'_>, used: Use) -> Vec<Resource<'u>> {
     if upgrade.old.strategy() != Strategy::None {
         return Vec::new();
     }
     let storage = upgrade.old.versions.iter().find(|version| version.storage).map(|version| version.name);
-    // An object that is stored in another version went nowhere.
+    // An object stored in another version was not converted to the storage version.
     let is_stored_elsewhere = upgrade.old.stored_versions().contains(&from);
     let written = storage.filter(|storage| *storage != from && !is_stored_elsewhere);
     let was_served = upgrade.old.version(to).is_some_and(|version| version.served);
@@ -86,7 +86,7 @@ fn targets_before<'u>(upgrade: &'u Upgrade<'_>, (from, to): Conversion<'_>, used
     written.into_iter().chain(read).filter_map(|version| upgrade.old_resource(version)).collect()
 }
 
-/// Whether the schema has the node.
+/// Returns whether the schema has the node.
 fn declares(schema: &Schema, path: &[SchemaStep]) -> bool {
     let node = path.iter().try_fold(schema, |node, step| match step {
         SchemaStep::Property(name) => node.properties.get(name).or_else(|| node.additional_schema()),
@@ -104,7 +104,7 @@ fn retyped_before(upgrade: &Upgrade<'_>, source: &Resource<'_>, to: &str) -> Vec
     differences.filter(is_of_types).map(|difference| difference.path).collect()
 }
 
-/// Whether values are of another type, so that clients of the version cannot decode them.
+/// Returns whether values are of another type, so that clients of the version cannot decode them.
 fn is_of_types(difference: &Difference) -> bool {
     match &difference.proof {
         contain::SchemaProof::Breaking { damage, .. } => damage.keyword == "type",

@@ -132,8 +132,7 @@ impl<'u> Walk<'u> {
     }
 
     fn required(&mut self, old: Node<'u>, new: Node<'u>, part: Part) {
-        // The server itself requires the fields that every resource has; not of an embedded one that a write of the status
-        // brings.
+        // The server itself requires the fields that every resource has, except in an embedded one in status.
         let is_of_status = self.path.first() == Some(&SchemaStep::Property("status".to_owned()));
         let is_validated = part == Part::Resource && !is_of_status;
         let matters = |name: &&String| !is_validated || part.known(name).is_none();

@@ -121,7 +121,10 @@ fn scale(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &
                     let (proof, witness) = match refused {
                         Some(refused @ (Proof::Breaking { .. }, _)) => refused,
                         Some(refused) if was.is_none() => refused,
-                        _ => scaled_elsewhere(upgrade, old.name, key, [was, is]),
+                        refused => match (scaled_elsewhere(upgrade, old.name, key, [was, is]), refused) {
+                            ((Proof::Safe(_), _), Some(open @ (Proof::Unknown { .. }, _))) => open,
+                            (moved, _) => moved,
+                        },
                     };
                     let change = changes.in_version(old.name, KEYWORD, &keys, values, proof);
                     change.witness = witness;
@@ -138,7 +141,7 @@ fn scale(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &
 /// With the subresource, the server validates its fields on every write, without ratcheting: an object with other values
 /// can no longer be written at all.
 fn unscalable(upgrade: &Upgrade<'_>, version: &str, scale: &Value) -> (Proof, Option<Value>) {
-    let Some(old) = upgrade.old_resource(version) else { return (Proof::Safe(Safety::NotUsed), None) };
+    let Some(old) = upgrade.old_resource(version) else { return (Proof::unknown("scaleSubresource"), None) };
     match unscalable_object(&old, scale, upgrade.server) {
         Ok(None) => (Proof::Safe(Safety::NoObject), None),
         Ok(Some(object)) => (Proof::breaking(Effect::Rejected, Some(Blocked::EditOfObject)), Some(object)),

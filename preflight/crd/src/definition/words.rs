@@ -162,7 +162,7 @@ impl DefinitionChange {
         }
     }
 
-    /// Whether fields of a scale subresource that is new, or leads elsewhere, hold what the server rejects.
+    /// Returns whether fields of a scale subresource that is new, or leads elsewhere, hold what the server rejects.
     fn is_unscalable(&self) -> bool {
         matches!(self.proof, Proof::Breaking { effect: Effect::Rejected, .. }) && self.new.is_some()
     }

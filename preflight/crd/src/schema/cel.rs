@@ -40,6 +40,7 @@ pub use self::claims::{Claim, FieldPath, ItemOf, Order, Term};
 pub use self::compute::Computed;
 pub use self::distinct::Distinct;
 use self::evaluator::Evaluator;
+pub(in crate::schema) use self::evaluator::{CALL_LIMIT, steps_taken};
 pub use self::hints::{Hint, Hints, Step};
 pub use self::partial::Known;
 use self::stop::Stop;
@@ -60,15 +61,6 @@ pub fn are_equal_quantities(left: &str, right: &str) -> bool {
 #[must_use]
 pub fn compare_quantities(left: &str, right: &str) -> Option<std::cmp::Ordering> {
     value::quantity::compare(left, right)
-}
-
-/// What one call may cost at most on the server.
-pub const CALL_LIMIT: u64 = evaluator::CALL_LIMIT;
-
-/// Returns the steps that evaluations on this thread have taken since the last call.
-#[must_use]
-pub fn steps_taken() -> u64 {
-    evaluator::steps_taken()
 }
 
 /// A parsed rule.
@@ -150,9 +142,13 @@ impl Program {
         self.evaluate_with_cost(schema, this, old).0
     }
 
-    /// Like [`Program::evaluate`], with what the evaluation costs on the server, or less.
-    #[must_use]
-    pub fn evaluate_with_cost(&self, schema: &Schema, this: &Json, old: Option<&Json>) -> (Truth, u64) {
+    /// Evaluates a rule that applies to the value, and returns the lower bound of its cost on the server.
+    pub(in crate::schema) fn evaluate_with_cost(
+        &self,
+        schema: &Schema,
+        this: &Json,
+        old: Option<&Json>,
+    ) -> (Truth, u64) {
         let evaluator = Evaluator::new(schema);
         let truth = match self.run(&evaluator, this, old) {
             Ok(Value::Bool(true)) => Truth::True,
@@ -166,10 +162,9 @@ impl Program {
         (truth, evaluator.cost())
     }
 
-    /// The most that one evaluation can cost on the server, given the sizes that the schema allows; not less.
-    #[must_use]
-    pub fn cost_at_most(&self, schema: &Schema) -> u64 {
-        bound::at_most(&self.root, schema)
+    /// Estimates the maximum cost of one evaluation on the server, by the sizes that the schema allows.
+    pub(in crate::schema) fn maximum_cost(&self, schema: &Schema) -> u64 {
+        bound::maximum_cost(&self.root, schema)
     }
 
     fn run<'a>(&'a self, evaluator: &Evaluator<'a>, this: &'a Json, old: Option<&'a Json>) -> Outcome<'a> {

@@ -1,6 +1,7 @@
 //! Whether every object that an old schema accepts into etcd passes a new one unharmed: three-valued, difference by
 //! difference, with a witness if the answer is no. What is not proved either way is unknown, never safe.
 
+mod affected;
 mod branches;
 mod claims;
 mod compare;
@@ -29,7 +30,6 @@ mod retyped;
 mod rules;
 mod solve;
 mod step;
-mod suffering;
 mod telling;
 mod text;
 mod types;
@@ -43,6 +43,7 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
+pub use affected::{AffectedObject, affected_object};
 pub(crate) use branches::{branches_of, new_branches};
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
@@ -50,4 +51,3 @@ pub use compare::{compare, compare_and_count, harmed_value, object_with, unscala
 pub use confirm::{DISAGREEMENT, Damage, Effect};
 pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;
-pub use suffering::{Sufferer, suffering};

@@ -174,7 +174,7 @@ fn version(found: &mut Collector, version: &Value) {
     }
 }
 
-/// Whether Go's `unicode.IsPrint` accepts every character: letters, marks, numbers, punctuation, symbols and the blank.
+/// Returns whether Go's `unicode.IsPrint` accepts every character: letters, marks, numbers, punctuation, symbols and the blank.
 fn is_printable(text: &str) -> bool {
     let is_plain = |character: char| character.is_ascii_graphic() || character == ' ';
     let printable = || Pattern::shared(r"^[\pL\pM\pN\pP\pS ]*$");

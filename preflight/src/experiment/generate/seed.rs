@@ -2,7 +2,7 @@
 //! in an object that stays valid with them.
 
 use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::{self, suffering};
+use pushback_crd::schema::contain::{self, affected_object};
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_crd::stack::with_room;
 use serde_json::{Map, Value};
@@ -83,8 +83,8 @@ impl Seed {
                 return false;
             }
             let (Some(new), Some(after)) = (&new, after) else { return true };
-            let suffers = suffering(&old, &resource(new, after, version), Server::default(), &seeded);
-            !suffers.at.is_empty() || !suffers.is_decided || !suffers.met_rules
+            let affected = affected_object(&old, &resource(new, after, version), Server::default(), &seeded);
+            !affected.nodes.is_empty() || !affected.is_decided || !affected.met_rules
         })
     }
 

@@ -25,7 +25,7 @@ const PATH: [&str; 5] = ["spec", "conversion", "webhook", "clientConfig", "servi
 /// Port that the API server calls if the CRD names none.
 const DEFAULT_PORT: u64 = 443;
 
-/// What is wrong with a backend.
+/// A reason why a backend does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Flaw {
     /// Neither the manifests nor the cluster have the Service.
@@ -57,7 +57,8 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// `None` for any other object, and for a CRD whose objects never need a conversion.
+    /// Returns a CRD that is converted by a Service; `None` for any other object, and for a CRD whose objects never need a
+    /// conversion.
     fn new(after: &'a Value, change: Option<&'a Change>) -> Option<Self> {
         let (namespace, name) = conversion_service(after)?;
         let state = StoredState::of(after);
@@ -97,7 +98,7 @@ impl<'a> Subject<'a> {
         self.change.is_some_and(|change| change.operation.applies())
     }
 
-    /// Whether the CRD named the Service before.
+    /// Returns whether the CRD named the Service before.
     fn named_before(&self) -> bool {
         match self.change {
             None => true,
@@ -105,7 +106,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What is wrong with the backend; `Err` if more facts decide.
+    /// Returns the reason why the backend does not answer.
+    ///
+    /// # Errors
+    /// The fact that decides is missing.
     fn flaw(&self, facts: &Facts) -> Result<Option<Flaw>, Box<Need>> {
         let set = Set { changes: &facts.changes };
         if facts.changes.early_backends.contains(&self.object.key()) {
@@ -330,7 +334,7 @@ impl<'a> Set<'a> {
         found
     }
 
-    /// Whether an object of the set may make Pods of its own at run time.
+    /// Returns whether an object of the set may make Pods of its own at run time.
     fn has_custom_resources(self, namespace: &str) -> bool {
         let objects = self.changes.changes.iter().filter(|change| stays(change).is_some());
         objects.map(|change| &change.object).any(|object| {

@@ -183,7 +183,7 @@ pub(super) fn annotate(finding: &mut Finding, live: &Value, state: &Value, write
     let held = &state[HELD][&version];
     let names = held["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     let affected = held["count"].as_u64().unwrap_or_default();
-    finding.live_objects = Some(LiveObjects { affected, examined, up_to: false, names });
+    finding.live_objects = Some(LiveObjects::exactly(affected, examined, names));
     let used = usage::of(&version, live, writers, examined);
     if !used.writers.is_empty() {
         finding.version_use = Some(used);

@@ -191,12 +191,11 @@ fn finding(names: &Names, change: &Change, crd: &Crd<'_>, all: &Lost<'_>) -> Fin
         .at(change.locate(&[]))
         .bound_to(&json!([verdict, crd.value.get("spec"), change.after().and_then(|after| after.get("spec"))]));
     if verdict == Verdict::Breaking {
-        finding.live_objects = Some(LiveObjects {
-            affected: (lost.len() + owned.len()) as u64,
-            examined: examined + owned.len() as u64,
-            up_to: false,
-            names: lost.iter().take(SHOWN).map(ToString::to_string).collect(),
-        });
+        finding.live_objects = Some(LiveObjects::exactly(
+            (lost.len() + owned.len()) as u64,
+            examined + owned.len() as u64,
+            lost.iter().take(SHOWN).map(ToString::to_string).collect(),
+        ));
         finding.blocks = Some("read".to_owned());
         if !owned.is_empty() {
             finding.old = Some(json!({"objects": lost.len(), "owned": owned.len()}));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
-use pushback_crd::schema::contain::{SchemaStep, suffering};
+use pushback_crd::schema::contain::{SchemaStep, affected_object};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -77,12 +77,12 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, asked: &[&Found], state
     let by_target = entry(state, TARGETS);
     for object in page {
         for (target, resource) in &targets {
-            let suffers = suffering(&old, resource, upgrade.server, object);
+            let affected = affected_object(&old, resource, upgrade.server, object);
             let counts = entry(by_target, target);
-            if !suffers.is_decided {
+            if !affected.is_decided {
                 bump(entry(counts, "undecided"), object);
             }
-            if !suffers.met_rules {
+            if !affected.met_rules {
                 bump(entry(counts, "withoutRules"), object);
             }
             let of_finding = |nodes: &BTreeSet<Vec<SchemaStep>>| {
@@ -90,7 +90,7 @@ pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, asked: &[&Found], state
                 counted.retain(|(node, _)| wanted[*target].contains(node.as_str()));
                 counted
             };
-            let (certain, possible) = (of_finding(&suffers.at), of_finding(&suffers.perhaps_at));
+            let (certain, possible) = (of_finding(&affected.nodes), of_finding(&affected.possible_nodes));
             let by_node = entry(counts, "nodes");
             for (node, extent) in &certain {
                 bump(entry(entry(by_node, node), extent), object);

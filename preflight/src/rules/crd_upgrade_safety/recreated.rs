@@ -53,11 +53,7 @@ pub(super) fn finding(
         .at(change.locate(&[]))
         .bound_to(&json!([crd.value.get("spec"), change.after().and_then(|after| after.get("spec")), "recreated"]))
         .remedy("change the CRD in place; or waive this finding, and the run creates the objects again");
-    finding.live_objects = Some(LiveObjects {
-        affected: count as u64,
-        examined: count as u64,
-        up_to: false,
-        names: recreated.into_iter().take(SHOWN).collect(),
-    });
+    finding.live_objects =
+        Some(LiveObjects::exactly(count as u64, count as u64, recreated.into_iter().take(SHOWN).collect()));
     Some(finding)
 }

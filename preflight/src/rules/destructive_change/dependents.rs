@@ -161,12 +161,11 @@ fn lost_outside(judge: &mut Judge<'_>, change: &Change, outside: &[&Dependent]) 
     let mut finding = finding(change, CHECK, Verdict::Breaking, message).bound_to(&fate(change).into());
     let mut plain: Vec<(u8, String)> = outside.iter().map(|it| (rank(&it.object), it.object.to_string())).collect();
     plain.sort();
-    finding.live_objects = Some(LiveObjects {
-        affected: outside.len() as u64,
-        examined: outside.len() as u64,
-        up_to: false,
-        names: plain.into_iter().take(SHOWN).map(|(_, name)| name).collect(),
-    });
+    finding.live_objects = Some(LiveObjects::exactly(
+        outside.len() as u64,
+        outside.len() as u64,
+        plain.into_iter().take(SHOWN).map(|(_, name)| name).collect(),
+    ));
     judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, CHECK)));
 }
 

@@ -148,12 +148,11 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         of_apps(&lost, &held)
     );
     let mut finding = finding(change, CHECK, Verdict::Breaking, message).bound_to(&fate.into());
-    finding.live_objects = Some(LiveObjects {
-        affected: lost.len() as u64,
+    finding.live_objects = Some(LiveObjects::exactly(
+        lost.len() as u64,
         examined,
-        up_to: false,
-        names: lost.iter().take(SHOWN).map(|held| held.object.clone()).collect(),
-    });
+        lost.iter().take(SHOWN).map(|held| held.object.clone()).collect(),
+    ));
     judge.lose(LostFrom::Others, finding.remedy(judge.ways_out(change, CHECK)));
 }
 

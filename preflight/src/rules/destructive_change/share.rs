@@ -44,11 +44,10 @@ pub(super) fn check(judge: &mut Judge<'_>) {
             "check that the input is complete; --patch deletes nothing; if it is intended, waive this finding or set \
              `deletedShare: {{percent: …, atLeast: …}}` or `checks: {{{DELETED_SHARE}: warn}}`"
         ));
-    finding.live_objects = Some(LiveObjects {
-        affected: count,
-        examined: live,
-        up_to: false,
-        names: deleted.iter().take(SHOWN).map(|change| change.object.to_string()).collect(),
-    });
+    finding.live_objects = Some(LiveObjects::exactly(
+        count,
+        live,
+        deleted.iter().take(SHOWN).map(|change| change.object.to_string()).collect(),
+    ));
     judge.lose(LostFrom::App, finding);
 }

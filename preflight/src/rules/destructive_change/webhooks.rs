@@ -1,5 +1,8 @@
 //! Admission webhooks that are removed. A later apply does not check again what was written in the meantime.
 
+use std::collections::BTreeSet;
+
+use pushback_crd::definition::listed;
 use serde_json::{Value, json};
 
 use super::loss::{Judge, LostFrom, finding};
@@ -34,10 +37,8 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
         "MutatingWebhookConfiguration" => ("mutating", format!("what {they} set is missing from now on")),
         _ => ("validating", format!("what {they} rejected is accepted from now on")),
     };
-    let more = removed.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let shown = removed[..removed.len().min(SHOWN)].join(", ");
-    let message = format!("{sort} {webhooks} {shown}{more} {are} removed: {effect}");
+    let shown = listed(&removed, SHOWN);
+    let message = format!("{sort} {webhooks} {shown} {are} removed: {effect}");
     let remedy = format!(
         "keep {them} in the manifests until nothing depends on {them}; if the removal is intended, waive this finding or \
          set `checks: {{{CHECK}: off}}`"
@@ -46,7 +47,7 @@ pub(super) fn check(judge: &mut Judge<'_>, change: &Change) {
     judge.lose(LostFrom::App, finding.remedy(remedy));
 }
 
-/// Whether a change deletes a configuration, or may remove webhooks from it.
+/// Returns whether a change deletes a configuration, or may remove webhooks from it.
 fn removes_webhooks(change: &Change) -> bool {
     let is_configuration = change.object.group == GROUP && KINDS.contains(&change.object.kind.as_str());
     let is_written = match change.operation {
@@ -60,17 +61,18 @@ fn removes_webhooks(change: &Change) -> bool {
 /// The webhooks of a kind of configuration that are neither left nor renamed, with the change that removes each.
 fn removed<'c>(changes: &'c ChangeSet, kind: &str) -> Vec<(&'c Change, &'c Value)> {
     let after = wanted(changes, kind);
+    let left: BTreeSet<&str> = after.iter().copied().map(name).collect();
     let of_kind = || changes.changes.iter().filter(|change| change.object.kind == kind);
-    let live = || of_kind().filter_map(|change| change.live.as_deref()).flat_map(entries);
-    let mut fresh: Vec<&Value> =
-        after.iter().filter(|webhook| !live().any(|known| name(known) == name(webhook))).copied().collect();
+    let live = of_kind().filter_map(|change| change.live.as_deref()).flat_map(entries);
+    let known: BTreeSet<&str> = live.map(name).collect();
+    let mut fresh: Vec<&Value> = after.into_iter().filter(|webhook| !known.contains(name(webhook))).collect();
     let removing = of_kind().filter(|change| removes_webhooks(change));
     let entries_of = |change: &'c Change| {
         let live = change.live.as_deref().into_iter();
         live.flat_map(entries).map(move |webhook| (change, webhook))
     };
     fresh.sort_by_key(|webhook| name(webhook));
-    let is_gone = |(_, webhook): &(&Change, &Value)| !after.iter().any(|left| name(left) == name(webhook));
+    let is_gone = |(_, webhook): &(&Change, &Value)| !left.contains(name(webhook));
     let mut gone: Vec<(&Change, &Value)> = removing.flat_map(entries_of).filter(is_gone).collect();
     gone.sort_by_key(|(_, webhook)| name(webhook));
     // Each new webhook takes the place of one.
@@ -88,7 +90,7 @@ fn removed<'c>(changes: &'c ChangeSet, kind: &str) -> Vec<(&'c Change, &'c Value
 fn wanted<'c>(changes: &'c ChangeSet, kind: &str) -> Vec<&'c Value> {
     let kept = changes.kept.iter().map(AsRef::as_ref);
     let after = changes.changes.iter().filter_map(Change::after).chain(kept);
-    after.filter(|object| kind_of(object) == kind).flat_map(entries).collect()
+    after.filter(|object| object.text("/kind") == kind).flat_map(entries).collect()
 }
 
 fn entries(configuration: &Value) -> impl Iterator<Item = &Value> {
@@ -102,9 +104,5 @@ fn scope(webhook: &Value) -> Scope<'_> {
 
 /// The name of a webhook, which is unique in its configuration.
 fn name(webhook: &Value) -> &str {
-    webhook.get("name").and_then(Value::as_str).unwrap_or_default()
-}
-
-fn kind_of(object: &Value) -> &str {
-    object.get("kind").and_then(Value::as_str).unwrap_or_default()
+    webhook.text("/name")
 }

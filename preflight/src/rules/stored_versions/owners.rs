@@ -32,7 +32,7 @@ pub(super) fn check(subject: &Subject<'_>, facts: &Facts) -> Vec<Finding> {
                     "version \"{version}\" is removed, and fields of {affected} objects are owned at it by {owners}: these \
                      owners are forgotten, or their next apply fails"
                 );
-                (message, Some(LiveObjects { affected, examined, up_to: false, names }))
+                (message, Some(LiveObjects::exactly(affected, examined, names)))
             }
             Folded::Unable(reason) => {
                 let message = format!(

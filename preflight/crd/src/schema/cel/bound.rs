@@ -1,4 +1,5 @@
-//! An upper bound of what one evaluation of a rule costs on the server, by the sizes that a schema allows.
+//! Estimates the maximum cost of one evaluation of a rule on the server, by the sizes that a schema allows; sizes without
+//! a maximum count as 10,000.
 //!
 //! Follows the prices of cel-go `interpreter/runtimecost.go` and k8s.io/apiserver `pkg/cel/library/cost.go`, rounded up.
 
@@ -17,7 +18,8 @@ type Bound<'s> = (u64, Option<&'s Schema>);
 /// Variables in scope, innermost last.
 type Scope<'a> = Vec<(&'a str, Option<&'a Schema>)>;
 
-pub(super) fn at_most(root: &Node, schema: &Schema) -> u64 {
+/// Estimates the maximum cost of one evaluation on the server.
+pub(super) fn maximum_cost(root: &Node, schema: &Schema) -> u64 {
     let mut scope = vec![("self", Some(schema)), ("oldSelf", Some(schema))];
     bound(root, &mut scope).0
 }
@@ -43,14 +45,11 @@ fn bound<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Bound<'a> {
             (cost.saturating_add(bound(index, scope).0).saturating_add(1), item)
         }
         Expression::Unary { operand, .. } => (bound(operand, scope).0.saturating_add(1), None),
-        Expression::Binary { left, right, .. } => (call(&[left, right], "", scope), None),
+        Expression::Binary { left, right, .. } => (call(&[left, right], "", scope).0, None),
         Expression::Call { function, target, arguments } => {
             let operands: Vec<&Node> = target.as_deref().into_iter().chain(arguments).collect();
-            let value = target.as_deref().and_then(|target| bound(target, scope).1);
-            (
-                call(&operands, function, scope),
-                value.filter(|_| matches!(function.as_str(), "orValue" | "sort" | "distinct")),
-            )
+            let (cost, first) = call(&operands, function, scope);
+            (cost, first.filter(|_| target.is_some() && !lengthens(function)))
         }
         Expression::And(parts) | Expression::Or(parts) => (sum(&mut parts.iter()), None),
         Expression::Conditional { condition, then, otherwise } => {
@@ -83,29 +82,57 @@ fn bound<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Bound<'a> {
     }
 }
 
-/// A call: its operands, and what it charges for their sizes.
-fn call<'a>(operands: &[&'a Node], function: &str, scope: &mut Scope<'a>) -> u64 {
+/// Estimates a call by its operands and their sizes. Returns the schema of the first one, too.
+fn call<'a>(operands: &[&'a Node], function: &str, scope: &mut Scope<'a>) -> Bound<'a> {
+    let mut first = None;
     let mut cost = 2_u64;
     let mut characters = 0_u64;
-    for operand in operands {
+    for (index, operand) in operands.iter().enumerate() {
         let (own, schema) = bound(operand, scope);
+        if index == 0 {
+            first = schema;
+        }
         let size = match (&operand.expression, schema) {
             (Expression::String(text), _) => text.len() as u64,
-            (Expression::Int(_) | Expression::Bool(_) | Expression::Double(_), _) => 0,
+            (expression, None) if is_scalar(expression) => 0,
             (_, Some(schema)) => size_of(schema),
             (Expression::List(items), _) => items.len() as u64,
-            _ => 100,
+            _ => CHARACTERS,
         };
         cost = cost.saturating_add(own);
         characters = characters.saturating_add(size);
     }
     let scan = characters / 10 + 2;
     let is_pattern = matches!(function, "matches" | "find" | "findAll" | "contains" | "validate");
-    cost.saturating_add(if is_pattern {
-        scan.saturating_mul(characters.min(1_000) / 4 + 40)
-    } else {
-        scan.saturating_mul(3)
-    })
+    let charge = match function {
+        "size" => 0,
+        _ if is_pattern => characters.min(1_000) / 4 + 40,
+        _ => 3,
+    };
+    (cost.saturating_add(scan.saturating_mul(charge)), first)
+}
+
+/// Whether the result of a method may be larger than its target, or is another kind of value.
+fn lengthens(function: &str) -> bool {
+    const SHORTER: [&str; 9] =
+        ["charAt", "distinct", "find", "lowerAscii", "orValue", "sort", "substring", "trim", "upperAscii"];
+    !SHORTER.contains(&function)
+}
+
+/// Whether the value of an expression is a number or a boolean, which have no size.
+fn is_scalar(expression: &Expression) -> bool {
+    const SCALAR: [&str; 10] =
+        ["contains", "double", "endsWith", "indexOf", "int", "lastIndexOf", "matches", "size", "startsWith", "uint"];
+    match expression {
+        Expression::Bool(_) | Expression::Int(_) | Expression::Uint(_) | Expression::Double(_) => true,
+        Expression::Has { .. } | Expression::And(_) | Expression::Or(_) | Expression::Unary { .. } => true,
+        Expression::Binary { operator, left, right } => {
+            *operator != "+" || is_scalar(&left.expression) || is_scalar(&right.expression)
+        }
+        Expression::Call { function, .. } => SCALAR.contains(&function.as_str()),
+        Expression::Macro { function, .. } => matches!(*function, "all" | "exists" | "exists_one" | "existsOne"),
+        _ => false,
+    }
 }
 
 /// The most items or keys.

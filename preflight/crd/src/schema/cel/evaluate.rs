@@ -21,7 +21,7 @@ pub(super) const NO_SUCH_KEY: &str = "no such key: ";
 /// Names before a dot that are part of a function name.
 const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cidr"];
 
-/// What the server charges for a node, without its operands and without what depends on sizes.
+/// Returns the cost of a node on the server, without its operands and without the part that depends on sizes.
 fn cost_of(expression: &Expression) -> u64 {
     match expression {
         Expression::Name(_)
@@ -36,7 +36,7 @@ fn cost_of(expression: &Expression) -> u64 {
     }
 }
 
-/// What the server charges for one iteration of a macro, without its body: for the condition that goes on, and for the
+/// Returns the cost of one iteration of a macro, without its body: for the condition to continue, and for the
 /// result so far.
 fn cost_of_iteration(function: &str) -> u64 {
     match function {
@@ -373,7 +373,7 @@ struct Comprehension<'e, 's, 'a> {
     bodies: &'a [Node],
     scope: &'s mut Scope<'a>,
     outside: usize,
-    /// What the server charges for each iteration.
+    /// Cost of each iteration on the server.
     iteration: u64,
 }
 

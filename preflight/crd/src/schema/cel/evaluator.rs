@@ -12,9 +12,9 @@ use crate::schema::pattern::Pattern;
 /// Maximum number of steps of a rule: enough to reach what one call may cost on the server.
 const BUDGET: usize = 3_000_000;
 
-/// What one call may cost at most: the server then stops it and rejects the object
+/// Maximum cost of one call: the server then stops it and rejects the object
 /// (k8s.io/apiserver `pkg/apis/cel/config.go`, `PerCallLimit`).
-pub(super) const CALL_LIMIT: u64 = 1_000_000;
+pub(in crate::schema) const CALL_LIMIT: u64 = 1_000_000;
 
 thread_local! {
     /// Steps of all evaluations since they were last asked for.
@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// Returns the steps that evaluations have taken since the last call, for budgets over many of them.
-pub(super) fn steps_taken() -> u64 {
+pub(in crate::schema) fn steps_taken() -> u64 {
     TAKEN.with(|taken| taken.replace(0))
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Evaluator<'a> {
     /// Whether values have no schema: what does not fit is an error at run time, as nothing was checked before.
     pub(super) is_untyped: bool,
     steps: Cell<usize>,
-    /// What the server has charged so far, or less.
+    /// Cost on the server so far, or less.
     cost: Cell<u64>,
     /// Parsed patterns, since macros use the same ones repeatedly.
     patterns: RefCell<BTreeMap<String, Rc<Pattern>>>,
@@ -56,7 +56,7 @@ impl<'a> Evaluator<'a> {
         if self.cost.get() > CALL_LIMIT { Err(Stop::Cost) } else { Ok(()) }
     }
 
-    /// What the evaluation has cost.
+    /// Returns the cost of the evaluation.
     pub(super) fn cost(&self) -> u64 {
         self.cost.get()
     }

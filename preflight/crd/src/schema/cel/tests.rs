@@ -123,6 +123,17 @@ fn long_chains_of_and_are_flat() {
     assert_eq!(program.evaluate(&schema, &json!(4), None), Truth::True);
 }
 
+/// An operand that is looked at twice would double the work with each call.
+#[test]
+fn cost_of_chained_calls_is_estimated_once_for_each() {
+    let schema = Schema::of(&json!({"type": "string", "maxLength": 10}));
+    let cost = |calls: usize| {
+        let rule = format!("self{} == ''", ".trim()".repeat(calls));
+        Program::compile(&rule).expect("a rule").maximum_cost(&schema)
+    };
+    assert!(cost(55) > cost(2) && cost(2) > cost(1));
+}
+
 #[test]
 fn rules_that_take_too_long_are_given_up() {
     let schema = Schema::of(&json!({"type": "array", "items": {"type": "string"}}));

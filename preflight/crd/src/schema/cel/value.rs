@@ -89,7 +89,7 @@ pub(super) enum Map<'a> {
 }
 
 static STRING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({"type": "string"})));
-/// How the error about a value of another type begins.
+/// Start of the error about a value of another type.
 const INVALID_DATA: &str = "invalid data";
 /// The part of `metadata` at the root of a resource that the server exposes.
 static METADATA: LazyLock<Schema> = LazyLock::new(|| {

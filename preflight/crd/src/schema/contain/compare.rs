@@ -12,6 +12,7 @@ use super::outcome::Outcome;
 use super::solve::Solver;
 use super::types::Types;
 use super::walk::{self, Question};
+use crate::schema::cel;
 use crate::schema::model::{Limit, Schema, status};
 use crate::schema::pipeline::{self, Resource, Server};
 
@@ -37,6 +38,8 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     let values = Cell::new(confirm::VALUES);
     let solver = Solver::default();
     let rules = rules_of(before) + rules_of(after);
+    // Earlier evaluations on this thread do not count.
+    let _ = cel::steps_taken();
     let mut judge =
         Judge { old, new, server, before, after, searched, envelope: &envelope, solver, rules, values: &values };
     // Rules last: trying objects for them must not use up the budget of the proofs.

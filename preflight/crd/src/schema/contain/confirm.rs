@@ -5,12 +5,12 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-use super::formula::free_values;
+use super::formula::{child, free_values};
 use super::solve::size_of;
 use super::step::SchemaStep;
 use crate::path::{PathSegment, display_path};
 use crate::schema::model::Schema;
-use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
+use crate::schema::pipeline::{self, Admission, Path, Resource, SchemaError, Server};
 use crate::words;
 
 words! {
@@ -45,9 +45,22 @@ pub struct Damage {
     pub rule: Option<String>,
     /// How much else the new definition rejects or drops in the object.
     pub others: usize,
-    /// Whether only values are affected that the server lets through by a quirk: a list in a string with a format, a
+    /// True if only values are affected that the server lets through by a quirk: a list in a string with a format, a
     /// fraction in an integer or string.
     pub is_unusual: bool,
+}
+
+impl Damage {
+    /// Describes a rejection by the server.
+    pub(super) fn rejected(error: &SchemaError) -> Self {
+        let SchemaError { path, keyword, message, rule, .. } = error.clone();
+        Self { keyword: keyword.to_owned(), rule, ..Self::kept(Effect::Rejected, path, message) }
+    }
+
+    /// Describes an object that the server accepts otherwise than it was.
+    fn kept(effect: Effect, path: Path, message: String) -> Self {
+        Self { effect, path, keyword: String::new(), message, rule: None, others: 0, is_unusual: false }
+    }
 }
 
 /// The pipeline's verdict on a candidate witness.
@@ -123,15 +136,7 @@ pub(super) fn confirm(
         // Rules are evaluated only if there are no other errors; otherwise they are undecided.
         if let Some(place) = altered(old.schema, stored, &after.object, path).into_iter().next() {
             let message = format!("{} changes", shown(&place));
-            return Confirmed::Damaged(Damage {
-                effect: Effect::Altered,
-                path: place,
-                keyword: String::new(),
-                message,
-                rule: None,
-                others: noted,
-                is_unusual: false,
-            });
+            return Confirmed::Damaged(Damage { others: noted, ..Damage::kept(Effect::Altered, place, message) });
         }
         if let Some(damage) = unapplied(old, new, stored, &after, path) {
             return Confirmed::Damaged(damage);
@@ -153,15 +158,7 @@ fn unapplied(
 ) -> Option<Damage> {
     let error = pipeline::apply::problem(new.schema, &after.object).filter(|error| reaches(path, &error.path))?;
     let is_new = after.errors.is_empty() && pipeline::apply::problem(old.schema, stored).is_none();
-    is_new.then(|| Damage {
-        effect: Effect::Rejected,
-        path: error.path,
-        keyword: error.keyword.to_owned(),
-        message: error.message,
-        rule: error.rule,
-        others: 0,
-        is_unusual: false,
-    })
+    is_new.then(|| Damage::rejected(&error))
 }
 
 fn spend(values: &Cell<u64>, admission: &Admission) {
@@ -203,15 +200,7 @@ pub(super) fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
 fn damage(after: &Admission, path: &[SchemaStep], keyword: &str) -> Option<Damage> {
     let errors = || after.errors.iter().filter(|error| reaches(path, &error.path));
     if let Some(error) = errors().find(|error| error.keyword == keyword).or_else(|| errors().next()) {
-        return Some(Damage {
-            effect: Effect::Rejected,
-            path: error.path.clone(),
-            keyword: error.keyword.to_owned(),
-            message: error.message.clone(),
-            rule: error.rule.clone(),
-            others: 0,
-            is_unusual: false,
-        });
+        return Some(Damage::rejected(error));
     }
     let lost = |places: &[Path]| places.iter().find(|place| reaches(path, place)).cloned();
     let (place, message) = match (lost(&after.pruned), lost(&after.dropped_nulls)) {
@@ -220,15 +209,7 @@ fn damage(after: &Admission, path: &[SchemaStep], keyword: &str) -> Option<Damag
         (None, None) => return None,
     };
     let message = format!("{} {message}", shown(&place));
-    Some(Damage {
-        effect: Effect::Pruned,
-        path: place,
-        keyword: String::new(),
-        message,
-        rule: None,
-        others: 0,
-        is_unusual: false,
-    })
+    Some(Damage::kept(Effect::Pruned, place, message))
 }
 
 /// Whether a place in an object is at a schema node or below it.
@@ -286,7 +267,7 @@ fn collect_fields(
     node: &[SchemaStep],
     found: &mut Vec<Path>,
 ) {
-    let known = |name: &str| schema.properties.get(name).or_else(|| free_values(schema));
+    let known = |name: &str| child(schema, name);
     let mut own = |name: &String, value: &Value| {
         let inner = with(place, name.as_str().into());
         // Reading in another version rewrites it.

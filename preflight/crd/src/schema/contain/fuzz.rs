@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SchemaProof, compare, suffering};
+use super::{SchemaProof, affected_object, compare};
 use crate::schema::invalid::problems;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::agreement::{Oracle, normal};
@@ -129,7 +129,7 @@ fn what_is_called_safe_lets_every_object_through() {
                 continue;
             }
             tried += 1;
-            let places = suffering(&old, &new, Server::default(), &object).at;
+            let places = affected_object(&old, &new, Server::default(), &object).nodes;
             if !places.is_empty() {
                 wrong.push(format!("round {round}: {places:?}\n  {object}\n  {old_value}\n  => {new_value}"));
                 break;

@@ -3,13 +3,13 @@
 
 use serde_json::Value;
 
-use super::confirm::{Damage, Effect};
+use super::confirm::Damage;
 use super::difference::SchemaProof;
 use super::formula::{Formula, Role};
 use super::judge::Judge;
 use super::merged::is_replaced_with_another;
 use super::outcome::Outcome;
-use super::step::{Step, lifted, node_at};
+use super::step::{first_value_at, lifted, node_at};
 use super::walk::Suspect;
 use crate::schema::pipeline;
 
@@ -17,7 +17,7 @@ use crate::schema::pipeline;
 const MOST_BRANCHES: usize = 6;
 
 impl<'s> Judge<'s> {
-    /// Whether a map is rejected when one of another branch is applied over it.
+    /// Returns whether a map is rejected when one of another branch is applied over it.
     pub(super) fn judge_granular(&mut self, suspect: &Suspect<'s>) -> SchemaProof {
         let unknown = SchemaProof::unknown(suspect.keyword);
         let steps = &suspect.steps;
@@ -43,8 +43,8 @@ impl<'s> Judge<'s> {
         unknown
     }
 
-    /// Whether both schemas accept an object and keep it as it is.
-    fn is_taken(&self, object: &Value) -> bool {
+    /// Returns whether both schemas accept an object and keep it as it is.
+    pub(super) fn is_taken(&self, object: &Value) -> bool {
         [self.old, self.new].into_iter().all(|resource| {
             let admission = pipeline::create(resource, self.server, object);
             admission.accepted() == Some(true) && !admission.loses()
@@ -54,28 +54,15 @@ impl<'s> Judge<'s> {
     /// The error of the first object once the map of the second is applied over its own.
     fn applied_over(&self, suspect: &Suspect<'s>, first: &Value, second: &Value) -> Option<SchemaProof> {
         let mut both = first.clone();
-        let applied = map_at(&mut second.clone(), &suspect.steps)?.clone();
-        let kept = map_at(&mut both, &suspect.steps)?;
+        let applied = first_value_at(&mut second.clone(), &suspect.steps)?.as_object_mut()?.clone();
+        let kept = first_value_at(&mut both, &suspect.steps)?.as_object_mut()?;
         let stays: Vec<String> = kept.keys().filter(|name| !applied.contains_key(*name)).cloned().collect();
         let shown = Value::Object(applied.clone());
         kept.extend(applied);
         let error = pipeline::create(self.new, self.server, &both).errors.into_iter().next()?;
         let message =
             format!("{} when {shown} is applied, as {} stays: {}", error.keyword, stays.join(", "), error.message);
-        let (path, keyword) = (error.path, error.keyword.to_owned());
-        let damage =
-            Damage { effect: Effect::Rejected, path, keyword, message, rule: error.rule, others: 0, is_unusual: false };
+        let damage = Damage { message, ..Damage::rejected(&error) };
         Some(SchemaProof::Breaking { witness: first.clone(), damage })
     }
-}
-
-/// The map at the end of the steps.
-fn map_at<'v>(object: &'v mut Value, steps: &[Step<'_>]) -> Option<&'v mut serde_json::Map<String, Value>> {
-    let value = steps.iter().try_fold(object, |value, step| match (step, value) {
-        (Step::Field(name), Value::Object(fields)) => fields.get_mut(*name),
-        (Step::Other(_), Value::Object(fields)) => fields.values_mut().next(),
-        (Step::Item, Value::Array(items)) => items.first_mut(),
-        _ => None,
-    })?;
-    value.as_object_mut()
 }

@@ -14,6 +14,7 @@ use super::outcome::Outcome;
 use super::solve::Solver;
 use super::step::{SchemaStep, Step, lifted, node_at, schema_step};
 use super::walk::{BUILT_IN, Question, Suspect};
+use crate::schema::cel;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Path, Resource, Server};
 
@@ -22,7 +23,7 @@ pub(super) struct Judge<'s> {
     pub(super) new: &'s Resource<'s>,
     pub(super) server: Server,
     pub(super) before: &'s Schema,
-    /// What old objects satisfy, where that is less than `before` says.
+    /// Schema that old objects satisfy, where that is less strict than `before`.
     pub(super) searched: &'s Schema,
     pub(super) after: &'s Schema,
     pub(super) envelope: &'s Schema,
@@ -40,7 +41,7 @@ impl<'s> Judge<'s> {
             Question::Undecidable => SchemaProof::unknown(suspect.keyword),
             Question::Exists(formula) => {
                 let proof = self.exists(&suspect, &suspect.steps, formula);
-                self.marked(&suspect.steps, formula, proof)
+                self.mark_unusual(&suspect.steps, formula, proof)
             }
             Question::Default(formula) => {
                 // Asked of the parent, as the field is absent.
@@ -149,7 +150,7 @@ impl<'s> Judge<'s> {
         let keyword = suspect.keyword;
         move |object| {
             let confirmed = confirm(old, new, server, (&path, keyword), object, values);
-            values.set(values.get().saturating_sub(rules + super::rules::steps()));
+            values.set(values.get().saturating_sub(rules + evaluations()));
             confirmed
         }
     }
@@ -198,6 +199,14 @@ impl<'s> Judge<'s> {
             other => disagreed(suspect, &other),
         }
     }
+}
+
+/// Steps of evaluations that count as one examined value.
+const STEPS: u64 = 8;
+
+/// Returns the evaluations since they were last counted, in examined values.
+pub(super) fn evaluations() -> u64 {
+    cel::steps_taken() / STEPS
 }
 
 /// The fields of an object, except one, satisfy the schema, and those that it requires are there.

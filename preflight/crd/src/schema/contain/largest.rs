@@ -8,7 +8,7 @@ use super::difference::SchemaProof;
 use super::formula::Formula;
 use super::judge::Judge;
 use super::outcome::Outcome;
-use super::step::{Step, lifted};
+use super::step::{first_value_at, lifted};
 use super::walk::Suspect;
 use crate::schema::cel::{CALL_LIMIT, Program, Step as HintStep};
 use crate::schema::model::{CelRule, Schema, Type};
@@ -20,15 +20,15 @@ const UNBOUNDED: i64 = 1_000;
 const CHARACTERS: usize = 40;
 
 impl<'s> Judge<'s> {
-    /// Whether the cost of a rule stops it: `None` if none can cost so much, or the largest object passes.
-    pub(super) fn too_costly(
+    /// Returns the proof that the cost of a rule stops it; `None` if no rule can cost so much, or the largest object passes.
+    pub(super) fn judge_costs(
         &mut self,
         suspect: &Suspect<'s>,
         rules: &[&CelRule],
         old: &Schema,
     ) -> Option<SchemaProof> {
         let costly =
-            |rule: &&&CelRule| Program::shared(rule).is_ok_and(|program| program.cost_at_most(old) > CALL_LIMIT);
+            |rule: &&&CelRule| Program::shared(rule).is_ok_and(|program| program.maximum_cost(old) > CALL_LIMIT);
         let look = self.opinion(suspect);
         let mut open = None;
         for rule in rules.iter().filter(costly) {
@@ -52,7 +52,7 @@ impl<'s> Judge<'s> {
     /// The object with everything that the rule reads as large as can be.
     fn enlarged(&self, suspect: &Suspect<'s>, rule: &CelRule, old: &Schema, mut object: Value) -> Option<Value> {
         let program = Program::shared(rule).ok()?;
-        let node = place(&mut object, &suspect.steps)?;
+        let node = first_value_at(&mut object, &suspect.steps)?;
         let mut room = MOST_VALUES;
         for path in program.hints().paths.keys() {
             match (path.first(), &mut *node) {
@@ -71,16 +71,6 @@ impl<'s> Judge<'s> {
 fn unknown(suspect: &Suspect<'_>) -> SchemaProof {
     let reason = "whether the rule of the largest object exceeds the cost limit of the server is not known".to_owned();
     SchemaProof::Unknown { keyword: suspect.keyword.to_owned(), reason: Some(reason) }
-}
-
-/// The value at the end of the steps.
-fn place<'v>(object: &'v mut Value, steps: &[Step<'_>]) -> Option<&'v mut Value> {
-    steps.iter().try_fold(object, |value, step| match (step, value) {
-        (Step::Field(name), Value::Object(fields)) => fields.get_mut(*name),
-        (Step::Other(_), Value::Object(fields)) => fields.values_mut().next(),
-        (Step::Item, Value::Array(items)) => items.first_mut(),
-        _ => None,
-    })
 }
 
 /// A value as large as can be; those of different indices differ where the schema allows it. `None` if it is too large.

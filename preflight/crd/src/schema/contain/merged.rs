@@ -6,7 +6,6 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::confirm::Damage;
-use super::confirm::Effect;
 use super::difference::SchemaProof;
 use super::formula::{Formula, Unique};
 use super::judge::Judge;
@@ -94,12 +93,7 @@ impl<'s> Judge<'s> {
             exchange(&mut object, &suspect.steps, &first, list);
             object
         };
-        let taken = |list: &Value| {
-            [self.old, self.new].into_iter().all(|resource| {
-                let admission = pipeline::create(resource, self.server, &with(list));
-                admission.accepted() == Some(true) && !admission.loses()
-            })
-        };
+        let taken = |list: &Value| self.is_taken(&with(list));
         if !taken(&first) || !taken(&second) {
             return Applied::Untried;
         }
@@ -108,16 +102,7 @@ impl<'s> Judge<'s> {
         };
         let left = pipeline::apply::left_behind(&first, &second);
         let message = format!("{} when {second} is applied, as {left} stays: {}", error.keyword, error.message);
-        let keyword = error.keyword.to_owned();
-        let damage = Damage {
-            effect: Effect::Rejected,
-            path: error.path,
-            keyword,
-            message,
-            rule: error.rule,
-            others: 0,
-            is_unusual: false,
-        };
+        let damage = Damage { message, ..Damage::rejected(&error) };
         Applied::Rejected(SchemaProof::Breaking { witness: object, damage })
     }
 }

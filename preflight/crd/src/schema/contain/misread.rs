@@ -23,8 +23,8 @@ use crate::schema::model::{CelRule, Schema, Type};
 const TRIED: usize = 24;
 
 impl<'s> Judge<'s> {
-    /// An object that these rules read otherwise, and reject.
-    pub(super) fn misread(
+    /// Finds an object that these rules read otherwise, and reject.
+    pub(super) fn judge_misread(
         &mut self,
         suspect: &Suspect<'s>,
         rules: &[&CelRule],

@@ -52,7 +52,7 @@ fn is_retyped(rule: &CelRule, program: &Program, old: &Schema, new: &Schema) -> 
 /// The greatest number up to which floats represent every integer.
 pub(super) const EXACT: i64 = 9_007_199_254_740_992;
 
-/// Whether integers become floats, some of them beyond [`EXACT`].
+/// Returns whether integers become floats, some of them beyond [`EXACT`].
 pub(super) fn may_be_rounded(old: &Schema, new: &Schema) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "it is a power of two")]
     let exact = EXACT as f64;
@@ -68,7 +68,7 @@ pub(super) fn may_be_rounded(old: &Schema, new: &Schema) -> bool {
         && old.format.as_deref() != Some("int32")
 }
 
-/// Whether a claim that is true of integers stays true when they are rounded to floats, or stays false if it is not
+/// Returns whether a claim that is true of integers stays true when they are rounded to floats, or stays false if it is not
 /// asserted. Rounding keeps the order of numbers, though it may make different ones equal.
 fn rounds_alike(claim: &Claim, asserted: bool) -> bool {
     let all = |claims: &[Claim], asserted| claims.iter().all(|claim| rounds_alike(claim, asserted));
@@ -102,7 +102,7 @@ fn rounds_alike(claim: &Claim, asserted: bool) -> bool {
 }
 
 /// The node's format, if CEL has a type for it.
-fn format(node: &Schema) -> Option<&str> {
+pub(super) fn format(node: &Schema) -> Option<&str> {
     let known = ["byte", "date", "date-time", "datetime", "duration"];
     node.format.as_deref().filter(|format| node.kind == Some(Type::String) && known.contains(format))
 }

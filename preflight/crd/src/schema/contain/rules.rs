@@ -9,11 +9,11 @@ use super::claims::plain_type;
 use super::confirm::{self, Confirmed};
 use super::difference::SchemaProof;
 use super::formula::{Formula, free_values};
-use super::judge::{Judge, Refused};
+use super::judge::{Judge, Refused, evaluations};
 use super::minimise::breaking;
 use super::outcome::Outcome;
 use super::probe::{COMBINATIONS, Constraint, combinations, joined};
-use super::retyped::computes_otherwise;
+use super::retyped::{self, computes_otherwise};
 use super::solve::size_of;
 use super::step::Step;
 use super::step::{lifted, node_at};
@@ -21,7 +21,7 @@ use super::telling::telling_values;
 use super::unusual::holds_unusual;
 use super::walk::Suspect;
 use crate::path::{PathSegment, value_at};
-use crate::schema::cel::{self, Distinct, Known, Program, Truth};
+use crate::schema::cel::{Distinct, Known, Program, Truth};
 use crate::schema::model::{CelRule, ListType, Schema, Type};
 use crate::schema::pipeline;
 
@@ -38,7 +38,6 @@ impl<'s> Judge<'s> {
             return SchemaProof::unknown(suspect.keyword);
         };
         let before: BTreeSet<(String, bool)> = old.rules.iter().filter_map(identity).collect();
-        let old_root = self.before;
         let is_new = |rule: &&CelRule| {
             !identity(rule).is_some_and(|it| before.contains(&it)) || computes_otherwise(rule, old, new)
         };
@@ -47,19 +46,19 @@ impl<'s> Judge<'s> {
         if matches!(proof, SchemaProof::Breaking { .. }) {
             return proof;
         }
-        if let Some(mut misread) = self.misread(suspect, &rules, [old, new]) {
+        if let Some(mut misread) = self.judge_misread(suspect, &rules, [old, new]) {
             if let SchemaProof::Breaking { damage, witness } = &mut misread {
-                damage.is_unusual = proof == SchemaProof::Safe && holds_unusual(old_root, witness);
+                damage.is_unusual = proof == SchemaProof::Safe && holds_unusual(self.before, witness);
             }
             return misread;
         }
-        match (proof, self.too_costly(suspect, &rules, old)) {
+        match (proof, self.judge_costs(suspect, &rules, old)) {
             (SchemaProof::Safe, Some(costly)) | (_, Some(costly @ SchemaProof::Breaking { .. })) => costly,
             (proof, _) => proof,
         }
     }
 
-    /// Whether an old object with usual values violates one of these rules.
+    /// Judges whether an old object with usual values violates one of these rules.
     fn judge_new_rules(
         &mut self,
         suspect: &Suspect<'s>,
@@ -112,7 +111,7 @@ impl<'s> Judge<'s> {
                 .into_iter()
                 .flat_map(|value| unconditional.iter().map(|rule| rule.evaluate(new, value, None)))
                 .collect();
-            self.values.set(self.values.get().saturating_sub(size_of(&read) + answers.len() as u64 + steps()));
+            self.values.set(self.values.get().saturating_sub(size_of(&read) + answers.len() as u64 + evaluations()));
             let is_open = undecided.is_none() && answers.iter().any(|truth| matches!(truth, Truth::Unknown(_)));
             if !is_open && !answers.iter().any(Truth::rejects) {
                 continue;
@@ -196,14 +195,6 @@ impl<'s> Judge<'s> {
     }
 }
 
-/// Steps of evaluations that count as one examined value.
-const STEPS: u64 = 8;
-
-/// Evaluations since they were last counted, in examined values.
-pub(super) fn steps() -> u64 {
-    cel::steps_taken() / STEPS
-}
-
 /// The values at the end of the steps.
 fn values_at<'v>(object: &'v Value, steps: &[Step<'_>]) -> Vec<&'v Value> {
     steps.iter().fold(vec![object], |values, step| {
@@ -279,8 +270,11 @@ fn known<'s>(path: &[&str], old: &'s Schema, new: &'s Schema) -> Option<Known> {
     if old.properties.contains_key(*name) || old.keeps_unknown() {
         return None;
     }
-    match new.properties.get(*name).and_then(|field| field.default.as_ref()) {
+    let field = new.properties.get(*name);
+    match field.and_then(|field| field.default.as_ref()) {
         None => Some(Known::Absent),
+        // CEL reads it as a value of another type.
+        Some(_) if field.and_then(retyped::format).is_some() => None,
         // Below another field, the default exists only if that field does.
         Some(default) if parents.is_empty() => Some(Known::Value(default.clone())),
         Some(_) => None,

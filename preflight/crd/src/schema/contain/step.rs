@@ -1,6 +1,8 @@
 //! Steps into an object, from the root to a value.
 
-use super::formula::{Formula, free_values};
+use serde_json::Value;
+
+use super::formula::{Formula, child, free_values};
 use crate::schema::model::Schema;
 
 /// A step into an object.
@@ -60,8 +62,18 @@ pub(super) fn lifted<'s>(steps: &[Step<'s>], formula: Formula<'s>) -> Formula<'s
 
 pub(super) fn node_at<'s>(schema: &'s Schema, steps: &[Step<'s>]) -> Option<&'s Schema> {
     steps.iter().try_fold(schema, |node, step| match step {
-        Step::Field(name) => node.properties.get(*name).or_else(|| free_values(node)),
+        Step::Field(name) => child(node, name),
         Step::Other(_) => free_values(node),
         Step::Item => node.items.as_deref(),
+    })
+}
+
+/// Returns the first value at the end of the steps.
+pub(super) fn first_value_at<'v>(object: &'v mut Value, steps: &[Step<'_>]) -> Option<&'v mut Value> {
+    steps.iter().try_fold(object, |value, step| match (step, value) {
+        (Step::Field(name), Value::Object(fields)) => fields.get_mut(*name),
+        (Step::Other(_), Value::Object(fields)) => fields.values_mut().next(),
+        (Step::Item, Value::Array(items)) => items.first_mut(),
+        _ => None,
     })
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::difference::SchemaProof;
-use super::formula::{Formula, free_values};
+use super::formula::{Formula, child};
 use super::judge::Judge;
 use super::outcome::Outcome;
 use super::step::{Step, lifted, node_at};
@@ -13,7 +13,12 @@ use crate::schema::model::{Schema, Type};
 
 impl<'s> Judge<'s> {
     /// The proof, marked if no usual value satisfies the formula at the end of the steps.
-    pub(super) fn marked(&mut self, steps: &[Step<'s>], formula: &Formula<'s>, mut proof: SchemaProof) -> SchemaProof {
+    pub(super) fn mark_unusual(
+        &mut self,
+        steps: &[Step<'s>],
+        formula: &Formula<'s>,
+        mut proof: SchemaProof,
+    ) -> SchemaProof {
         if let SchemaProof::Breaking { witness, damage } = &mut proof
             && holds_unusual(self.before, witness)
             && let Some(node) = node_at(self.before, steps)
@@ -35,7 +40,7 @@ fn usual_types(node: &Schema) -> Option<Types> {
     }
 }
 
-/// Whether an object holds such a value.
+/// Returns whether an object holds such a value.
 pub(super) fn holds_unusual(node: &Schema, value: &Value) -> bool {
     match value {
         Value::Array(_) if node.kind == Some(Type::String) => true,
@@ -43,10 +48,9 @@ pub(super) fn holds_unusual(node: &Schema, value: &Value) -> bool {
         Value::Array(items) => {
             node.items.as_deref().is_some_and(|node| items.iter().any(|item| holds_unusual(node, item)))
         }
-        Value::Object(fields) => fields.iter().any(|(name, value)| {
-            let field = node.properties.get(name).or_else(|| free_values(node));
-            field.is_some_and(|field| holds_unusual(field, value))
-        }),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, value)| child(node, name).is_some_and(|field| holds_unusual(field, value)))
+        }
         _ => false,
     }
 }

@@ -47,7 +47,7 @@ pub(super) enum Question<'s> {
     Default(Formula<'s>),
     /// What does server-side apply do to old lists, whose items are now correlated in this way?
     Merged(Unique<'s>),
-    /// What does server-side apply do to old maps, whose fields are now owned one by one?
+    /// Effect of server-side apply on old maps, whose fields are now owned one by one.
     Granular,
     /// Does an old object violate one of the new rules?
     Rules,

@@ -20,7 +20,7 @@ pub(super) fn check(found: &mut Collector, definition: &Value) {
     let is_name = |path: &[PathSegment]| matches!(path, [_, PathSegment::Key(key)] if key == "name");
     // Null in a map counts as empty there.
     let mut counted = definition.clone();
-    for map in ["/metadata/labels", "/metadata/annotations"].iter().copied() {
+    for map in ["/metadata/labels", "/metadata/annotations"] {
         let values = counted.pointer_mut(map).and_then(Value::as_object_mut);
         for value in values.into_iter().flat_map(serde_json::Map::values_mut).filter(|value| value.is_null()) {
             *value = "".into();

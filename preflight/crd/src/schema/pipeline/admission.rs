@@ -93,6 +93,11 @@ pub struct Admission {
 }
 
 impl Admission {
+    /// Returns the errors of a write of the object or of its status.
+    pub fn write_errors(&self) -> impl Iterator<Item = &SchemaError> {
+        self.errors.iter().chain(&self.status_errors)
+    }
+
     /// Whether the server accepts the object; `None` if that cannot be decided.
     #[must_use]
     pub fn accepted(&self) -> Option<bool> {

@@ -20,11 +20,11 @@ struct Validator {
     server: Server,
     findings: Findings,
     path: Path,
-    /// What all rules so far cost.
+    /// Cost of all rules so far.
     cost: u64,
 }
 
-/// What all rules of an object may cost at most (k8s.io/apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
+/// Maximum cost of all rules of an object (k8s.io/apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudget`).
 const OBJECT_LIMIT: u64 = 10_000_000;
 
 /// Decides whether a failed rule is ratcheted: the nearest old value that correlates with this one.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::schema::contain::{SchemaProof, compare, suffering};
+use crate::schema::contain::{SchemaProof, affected_object, compare};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{Server, create};
 use crate::schema::testing::edit::number;
@@ -219,7 +219,7 @@ fn rules_that_are_called_implied_are() {
                 continue;
             }
             tried += 1;
-            let places = suffering(&old, &new, Server::default(), &object).at;
+            let places = affected_object(&old, &new, Server::default(), &object).nodes;
             assert!(places.is_empty(), "round {round}: {places:?}\n  {object}\n  {old_value}\n  => {new_value}");
         }
     }

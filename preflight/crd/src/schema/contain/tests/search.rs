@@ -4,7 +4,11 @@
 use serde_json::{Value, json};
 
 use super::{differences, verdict};
-use crate::schema::contain::SchemaProof;
+use crate::schema::cel::Program;
+use crate::schema::contain::{SchemaProof, compare_and_count};
+use crate::schema::model::Schema;
+use crate::schema::pipeline::Server;
+use crate::schema::testing::resource;
 
 /// A reference that needs a port unless it names another kind of target.
 fn backend(more: Value) -> Value {
@@ -145,6 +149,22 @@ fn a_witness_obeys_the_rest_of_a_release() {
         let SchemaProof::Breaking { witness, damage } = &difference.proof else { panic!("{difference:?}") };
         assert_eq!(damage.others, 0, "{} {:?}: {witness}", difference.keyword, difference.path);
     }
+}
+
+#[test]
+fn work_of_a_comparison_does_not_depend_on_earlier_evaluations() {
+    let schema = |rules: Value| {
+        Schema::of(&json!({"type": "object", "properties": {"spec": {"type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "x-kubernetes-validations": rules}}}))
+    };
+    let rule = json!([{"rule": "!has(self.a) || !has(self.b) || self.a.startsWith(self.b)"}]);
+    let (old, new) = (schema(json!([])), schema(rule));
+    let spent = || compare_and_count(&resource(&old), &resource(&new), Server::default()).1.values;
+    let first = spent();
+    let list = Schema::of(&json!({"type": "array", "items": {"type": "integer"}}));
+    let slow = Program::compile("self.all(a, self.all(b, a == b))").expect("a rule");
+    let _ = slow.evaluate(&list, &json!(vec![1; 300]), None);
+    assert_eq!(spent(), first);
 }
 
 /// Operands of a comparison of truth values, and conditions, occur twice in the constraints of a rule: nested ones would

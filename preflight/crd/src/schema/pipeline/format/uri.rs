@@ -35,7 +35,7 @@ pub(in crate::schema) fn uri_parts(text: &str) -> Option<UriParts<'_>> {
     Some(UriParts { scheme, user, host, query })
 }
 
-/// Whether it is an absolute URI or an absolute path.
+/// Returns whether it is an absolute URI or an absolute path.
 pub(super) fn is_request_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return false;

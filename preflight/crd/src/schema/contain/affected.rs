@@ -1,4 +1,4 @@
-//! What a new definition does to an object that exists. A read shows a default as if it were stored, so a value that
+//! Effect of a new definition on an existing object. A read shows a default as if it were stored, so a value that
 //! equals one may not be there.
 
 use std::collections::BTreeSet;
@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::confirm::{altered, in_version, node_of};
+use super::formula::child;
 use super::step::SchemaStep;
+use super::values::same;
 use crate::path::PathSegment;
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
@@ -14,44 +16,49 @@ use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
 /// The keyword of rules.
 const RULES: &str = "x-kubernetes-validations";
 
-/// Where an existing object is affected.
+/// The effect of a new definition on an existing object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sufferer {
+pub struct AffectedObject {
     /// The schema nodes at which it is rejected, pruned or altered. A missing field belongs to the node that requires
     /// it, a duplicate item to its list.
-    pub at: BTreeSet<Vec<SchemaStep>>,
+    pub nodes: BTreeSet<Vec<SchemaStep>>,
     /// Further nodes at which it is affected if values are not stored that a read may have filled in from defaults.
-    pub perhaps_at: BTreeSet<Vec<SchemaStep>>,
-    /// Whether all keywords except rules were evaluated.
+    pub possible_nodes: BTreeSet<Vec<SchemaStep>>,
+    /// True if all keywords except rules were evaluated.
     pub is_decided: bool,
-    /// Whether rules were evaluated too: the server does so only if there are no other errors.
+    /// True if rules were evaluated too: the server does so only if there are no other errors.
     pub met_rules: bool,
 }
 
 /// Finds what a new definition does to an object that the old one serves. Errors that the object had before are left out.
 #[must_use]
-pub fn suffering(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> Sufferer {
+pub fn affected_object(old: &Resource<'_>, new: &Resource<'_>, server: Server, object: &Value) -> AffectedObject {
     let before = pipeline::create(old, server, object);
     let after = pipeline::create(new, server, &in_version(&before.object, new));
-    let at = affected_nodes(old.schema, &before, &after);
+    let nodes = affected_nodes(old.schema, &before, &after);
     let stored = without_unproved_defaults((old.schema, new.schema), &before.object);
-    let perhaps_at = stored.map_or_else(BTreeSet::new, |stored| {
+    let possible_nodes = stored.map_or_else(BTreeSet::new, |stored| {
         let after = pipeline::create(new, server, &in_version(&stored, new));
-        affected_nodes(old.schema, &before, &after).difference(&at).cloned().collect()
+        affected_nodes(old.schema, &before, &after).difference(&nodes).cloned().collect()
     });
     // An object that cannot be decoded is not validated.
     let is_decoded = after.errors.iter().all(|error| error.keyword != "metadata");
     let is_open = |of_rules: bool| after.unevaluated.iter().any(|open| (open.keyword == RULES) == of_rules);
     let are_others_kept = after.errors.iter().all(|error| error.keyword == RULES);
-    Sufferer { at, perhaps_at, is_decided: is_decoded && !is_open(false), met_rules: are_others_kept && !is_open(true) }
+    AffectedObject {
+        nodes,
+        possible_nodes,
+        is_decided: is_decoded && !is_open(false),
+        met_rules: are_others_kept && !is_open(true),
+    }
 }
 
 /// Collects the nodes at which an object is newly rejected, pruned or altered.
 fn affected_nodes(schema: &Schema, before: &Admission, after: &Admission) -> BTreeSet<Vec<SchemaStep>> {
     let was = |error: &&pipeline::SchemaError| {
-        before.errors.iter().any(|known| known.path == error.path && known.keyword == error.keyword)
+        before.write_errors().any(|known| known.path == error.path && known.keyword == error.keyword)
     };
-    let rejected = after.errors.iter().filter(|error| !was(error)).map(|error| {
+    let rejected = after.write_errors().filter(|error| !was(error)).map(|error| {
         let is_of_the_parent = ["required", "x-kubernetes-list-type"].contains(&error.keyword);
         &error.path[..error.path.len().saturating_sub(usize::from(is_of_the_parent))]
     });
@@ -70,18 +77,21 @@ fn without_unproved_defaults(schemas: (&Schema, &Schema), object: &Value) -> Opt
     strip(schemas, &mut stored, &mut Path::new(), &owners).then_some(stored)
 }
 
-/// Removes such values at and below a place. Whether there was one.
+/// Removes such values at and below a place. Returns true if there was one.
 fn strip((old, new): (&Schema, &Schema), value: &mut Value, place: &mut Path, owners: &[&Value]) -> bool {
     let mut found = false;
     match value {
         Value::Object(fields) => {
             fields.retain(|name, value| {
-                let Some(node) = old.properties.get(name) else { return true };
-                let next = new.properties.get(name);
+                let Some(node) = child(old, name) else { return true };
+                let next = child(new, name);
                 place.push(name.as_str().into());
                 let changes = next.is_none_or(|next| next.default != node.default);
                 let is_filled_in = changes
-                    && node.default.as_ref().is_some_and(|default| super::values::same(default, value))
+                    && node
+                        .default
+                        .as_ref()
+                        .is_some_and(|default| same(&pipeline::filled_default(node, default), value))
                     && !owners.iter().any(|fields| is_owned(fields, place));
                 if !is_filled_in && let Some(next) = next {
                     found |= strip((node, next), value, place, owners);
@@ -105,7 +115,7 @@ fn strip((old, new): (&Schema, &Schema), value: &mut Value, place: &mut Path, ow
     found
 }
 
-/// Whether a set of fields has a place. Items of lists are named by their keys there, so what is in one is not proved.
+/// Returns whether a set of fields has a place. Items of lists are named by their keys there, so what is in one is not proved.
 fn is_owned(mut fields: &Value, place: &[PathSegment]) -> bool {
     for segment in place {
         let PathSegment::Key(name) = segment else { return false };
@@ -130,15 +140,15 @@ mod tests {
         Schema::of(&json!({"type": "object", "properties": {"spec": spec}}))
     }
 
-    fn nodes(at: &BTreeSet<Vec<SchemaStep>>) -> Vec<String> {
-        at.iter().map(|node| crate::definition::path::field_path(node)).collect()
+    fn names(nodes: &BTreeSet<Vec<SchemaStep>>) -> Vec<String> {
+        nodes.iter().map(|node| crate::definition::path::field_path(node)).collect()
     }
 
     /// The affected nodes of an object, and those that may be affected.
-    fn suffer(old: &Value, new: &Value, object: &Value) -> (Vec<String>, Vec<String>) {
+    fn affect(old: &Value, new: &Value, object: &Value) -> (Vec<String>, Vec<String>) {
         let (old, new) = (schema(old), schema(new));
-        let found = suffering(&resource(&old), &resource(&new), Server::default(), object);
-        (nodes(&found.at), nodes(&found.perhaps_at))
+        let found = affected_object(&resource(&old), &resource(&new), Server::default(), object);
+        (names(&found.nodes), names(&found.possible_nodes))
     }
 
     fn cert(issuer: &Value, owned: &Value) -> Value {
@@ -149,11 +159,27 @@ mod tests {
     }
 
     #[test]
+    fn default_in_a_map_and_in_a_list_may_have_been_filled_in() {
+        let with = |size: &Value| {
+            let item = json!({"type": "object", "properties": {"size": size}});
+            json!({"name": {"type": "string"}, "map": {"type": "object", "additionalProperties": item},
+                "list": {"type": "array", "items": item}})
+        };
+        let (old, new) = (with(&json!({"type": "integer", "default": 1})), with(&json!({"type": "integer"})));
+        let read = json!({"name": "ca", "map": {"a": {"size": 1}}, "list": [{"size": 1}, {"size": 2}]});
+        let (at, perhaps) = affect(&old, &new, &cert(&read, &json!({"f:name": {}})));
+        assert_eq!(
+            (at, perhaps.as_slice()),
+            (Vec::new(), ["spec.issuer.list[*].size", "spec.issuer.map[*].size"].map(str::to_owned).as_slice())
+        );
+    }
+
+    #[test]
     fn each_altered_field_is_named() {
         let plain = json!({"name": {"type": "string"}, "group": {"type": "string"}, "kind": {"type": "string"}});
         let filled = json!({"name": {"type": "string"}, "group": {"type": "string", "default": "g"},
             "kind": {"type": "string", "default": "k"}});
-        let (at, perhaps) = suffer(&plain, &filled, &cert(&json!({"name": "ca"}), &json!({"f:name": {}})));
+        let (at, perhaps) = affect(&plain, &filled, &cert(&json!({"name": "ca"}), &json!({"f:name": {}})));
         assert_eq!((at, perhaps), (vec!["spec.issuer.group".to_owned(), "spec.issuer.kind".to_owned()], Vec::new()));
     }
 
@@ -166,11 +192,11 @@ mod tests {
         let none = || (Vec::<String>::new(), Vec::<String>::new());
         let group = || (Vec::new(), vec!["spec.issuer.group".to_owned()]);
         for new in [&plain, &other] {
-            assert_eq!(suffer(&filled, new, &cert(&read, &json!({"f:name": {}}))), group());
-            assert_eq!(suffer(&filled, new, &cert(&read, &json!({"f:name": {}, "f:group": {}}))), none());
+            assert_eq!(affect(&filled, new, &cert(&read, &json!({"f:name": {}}))), group());
+            assert_eq!(affect(&filled, new, &cert(&read, &json!({"f:name": {}, "f:group": {}}))), none());
         }
-        assert_eq!(suffer(&filled, &filled, &cert(&read, &json!({"f:name": {}}))), none());
+        assert_eq!(affect(&filled, &filled, &cert(&read, &json!({"f:name": {}}))), none());
         let set = json!({"name": "ca", "group": "mine"});
-        assert_eq!(suffer(&filled, &plain, &cert(&set, &json!({"f:name": {}}))), none());
+        assert_eq!(affect(&filled, &plain, &cert(&set, &json!({"f:name": {}}))), none());
     }
 }
