@@ -9,6 +9,7 @@ mod existing_objects;
 mod field_conflicts;
 mod levels;
 mod permission_validation;
+mod planned_objects;
 mod references;
 mod remedies;
 mod removed_apis;

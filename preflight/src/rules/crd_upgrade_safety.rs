@@ -17,6 +17,7 @@ mod subject;
 mod usage;
 pub(super) mod version_clients;
 mod ways_out;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -39,6 +40,7 @@ pub(super) use subject::NAME;
 use subject::{Subject, is_crd, sides};
 
 use super::levels::{Level, Levels};
+use super::planned_objects::PlannedObjects;
 
 const DELETION: deletion::Names = deletion::Names {
     rule: NAME,
@@ -248,7 +250,8 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
             let upgrade = Upgrade::with_schemas(old, new, server(facts), schemas.clone());
             let findings = analysis.unwrap_or(&unanalysed).findings.iter();
             let asked: Vec<&Found> = findings.filter(|found| found.objects.as_ref() == Some(need)).collect();
-            live::fold(&upgrade, version, &asked, state, page);
+            let planned = PlannedObjects::of_kind(&facts.changes, group, kind);
+            live::fold(&upgrade, version, &asked, &planned, state, page);
         }
         Some((_, change)) if !deletion::concerns(change) => {}
         _ => deletion::fold(state, page),
@@ -306,7 +309,11 @@ impl Analysis {
         let with_objects = stays && settings.live_objects != live::Mode::Off;
         let side = facts.cluster.side;
         analysis.findings.extend(changed(&subject, settings).into_iter().map(|(finding, only_rejects)| {
-            let need = || live::need(&subject.upgrade, &finding).or_else(|| usage::need(&subject, &finding, side));
+            let need = || {
+                live::need(&subject.upgrade, &finding)
+                    .or_else(|| usage::need(&subject, &finding, side))
+                    .or_else(|| whole::need(&subject, &finding))
+            };
             Found { objects: with_objects.then(need).flatten(), finding, only_rejects, only_if_held: false }
         }));
         let objects = with_objects.then(|| clients::need(&subject)).flatten();

@@ -14,8 +14,9 @@ use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
+use crate::rules::planned_objects::PlannedObjects;
 use crate::rules::remedies::correct_objects;
-use passage::Fate;
+use passage::{Fate, UP_TO};
 
 const NAME: &str = "ExistingObjects";
 const WEBHOOK: &str = "converted";
@@ -33,6 +34,7 @@ static META: RuleMeta = RuleMeta {
     docs: include_str!("existing_objects/docs.md"),
     checks: &[
         (Fate::Lossy.check(), "objects lose fields at their next write"),
+        (Fate::Altered.check(), "objects lose or change values that come from defaults"),
         (Fate::Blocked.check(), "objects cannot be written back unchanged, which blocks their migration"),
         (Fate::Untyped.check(), "objects have a value of another type, so that every server-side apply of them fails"),
         (Fate::Ratcheted.check(), "objects are invalid, and tolerated only as long as they do not change"),
@@ -94,7 +96,8 @@ impl Rule for ExistingObjects {
         let schemas = Arc::clone(schemas.get_or_init(read));
         let server = facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor });
         let upgrade = Upgrade::with_schemas(subject.old, subject.new, server, schemas);
-        stack::with_room(|| passage::fold(&upgrade, &subject.live, state, page));
+        let planned = PlannedObjects::of_kind(&facts.changes, &subject.live.group, &subject.live.kind);
+        stack::with_room(|| passage::fold(&upgrade, &subject.live, &planned, state, page));
     }
 }
 
@@ -165,22 +168,28 @@ impl<'a> Subject<'a> {
         let affected = counts["objects"].as_u64().unwrap_or_default();
         let names = counts["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
         let fields = counts["fields"].as_object();
-        let mut by_number: Vec<(&str, u64, &str)> = fields
+        let mut by_number: Vec<(&str, u64, &str, &str)> = fields
             .into_iter()
             .flatten()
             .map(|(field, counts)| {
                 let example = counts["example"].as_str().unwrap_or_default();
-                (field.as_str(), counts["objects"].as_u64().unwrap_or_default(), example)
+                (field.as_str(), counts["objects"].as_u64().unwrap_or_default(), up_to(counts), example)
             })
             .collect();
-        by_number.sort_by_key(|(field, count, _)| (std::cmp::Reverse(*count), *field));
-        let named: Vec<String> =
-            by_number.iter().map(|(field, count, example)| format!("{field} ({count}, such as {example})")).collect();
+        by_number.sort_by_key(|(field, count, ..)| (std::cmp::Reverse(*count), *field));
+        let named = by_number
+            .iter()
+            .map(|(field, count, up_to, example)| format!("{field} ({up_to}{count}, such as {example})"));
+        let named: Vec<String> = named.collect();
         let objects = if affected == 1 { "object" } else { "objects" };
         let kind = &self.live.kind;
-        let message =
-            format!("{affected} {kind} {objects} {} at \"{version}\": {}", fate.says(affected), listed(&named, SHOWN));
-        let fields: Vec<&str> = by_number.iter().map(|(field, _, _)| *field).collect();
+        let message = format!(
+            "{}{affected} {kind} {objects} {} at \"{version}\": {}",
+            up_to(counts),
+            fate.says(affected),
+            listed(&named, SHOWN)
+        );
+        let fields: Vec<&str> = by_number.iter().map(|(field, ..)| *field).collect();
         let position = self.change.desired.as_deref().map(|manifest| Crd::of(manifest).path_of_schema(version));
         let mut finding = Finding::new(NAME, fate.check(), fate.verdict(), self.change.object.clone(), message)
             .at(position.and_then(|path| self.change.locate(&path)))
@@ -189,9 +198,17 @@ impl<'a> Subject<'a> {
         finding.effect = fate.effect().map(str::to_owned);
         finding.remedy = fate.remedy().map(str::to_owned);
         finding.severity = if fate.warns() { Severity::Warning } else { Severity::Info };
-        finding.live_objects = Some(LiveObjects::exactly(affected, examined, names.collect()));
+        finding.live_objects = Some(LiveObjects {
+            up_to: !up_to(counts).is_empty(),
+            ..LiveObjects::exactly(affected, examined, names.collect())
+        });
         finding
     }
+}
+
+/// `up to ` in front of a count that has objects of which a read does not show whether they are affected.
+fn up_to(counts: &Value) -> &'static str {
+    if counts[UP_TO] == true { "up to " } else { "" }
 }
 
 #[cfg(test)]

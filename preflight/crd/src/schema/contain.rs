@@ -43,11 +43,11 @@ mod fuzz;
 #[cfg(test)]
 mod tests;
 
-pub use affected::{AffectedObject, affected_object};
+pub use affected::{AffectedObject, BareObject, FieldLoss, affected_object, bare_object, field_loss};
 pub(crate) use branches::{branches_of, new_branches};
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
 pub use compare::{compare, compare_and_count, harmed_value, object_with, unscalable_object};
-pub use confirm::{DISAGREEMENT, Damage, Effect};
+pub use confirm::{DISAGREEMENT, Damage, Effect, in_version};
 pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;

@@ -241,9 +241,8 @@ const ROWS: [Check; 61] = [
         ..row("selectableFields", "a field can no longer be used in field selectors")
     },
     Check {
-        remedy: Remedy::Text(
-            "name every field in the schemas, or set `x-kubernetes-preserve-unknown-fields: true` where they are open",
-        ),
+        refused: Refused::At(&["spec.preserveUnknownFields"]),
+        remedy: Remedy::Of(remedy::unknown_fields),
         ..row("preserveUnknownFields", "fields that no schema names are no longer kept")
     },
     Check { tells_the_old_value: true, ..row("additionalPrinterColumns", "a column disappears from tables") },

@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
-use pushback_crd::schema::contain::{SchemaStep, affected_object};
+use pushback_crd::schema::contain::{AffectedObject, Effect, SchemaStep, affected_object, in_version};
+use pushback_crd::schema::pipeline::{self, Resource};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::checks::{self, OnlyRejects};
 use super::subject::NAME;
-use super::{Found, clients, usage};
+use super::{Found, clients, usage, whole};
 use crate::facts::{Change, ClusterSide, Facts, Folded, Need};
 use crate::finding::{Decided, Decider, Finding, LiveObjects, Severity, Verdict};
 use crate::object::ObjectExt;
+use crate::rules::planned_objects::{PlannedObject, PlannedObjects, in_version_of_list};
 use crate::rules::writers;
 
 /// Objects that fail at the node itself, or lack something in it.
@@ -59,48 +61,117 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
 }
 
 /// Adds a page to the state: who writes in which version; and for each node that a finding is about, the number of objects
-/// that fail there or below, with some of their names. Other nodes are not counted: there may be as many as objects.
-pub(super) fn fold(upgrade: &Upgrade<'_>, version: &str, asked: &[&Found], state: &mut Value, page: &[Value]) {
+/// that fail there or below, with some of their names. Other nodes are not counted: there may be as many as objects. An
+/// object counts as the same run leaves it.
+pub(super) fn fold(
+    upgrade: &Upgrade<'_>,
+    version: &str,
+    asked: &[&Found],
+    planned: &PlannedObjects<'_>,
+    state: &mut Value,
+    page: &[Value],
+) {
     if asked.iter().any(|found| usage::concerns(&found.finding) || clients::concerns(&found.finding)) {
         writers::fold(upgrade.old.group(), entry(state, WRITERS), page);
     }
     clients::fold(upgrade, asked, state, page);
-    let is_of_a_node = |finding: &Finding| !usage::concerns(finding) && !clients::concerns(finding);
-    let mut wanted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    whole::fold(upgrade, version, asked, planned, state, page);
+    let mut wanted = Wanted::new();
     for Found { finding, .. } in asked.iter().filter(|found| is_of_a_node(&found.finding)) {
         let nodes = wanted.entry(finding.version.as_deref().unwrap_or_default()).or_default();
-        nodes.insert(finding.path.as_deref().unwrap_or_default());
+        let is_unreadable = nodes.entry(finding.path.as_deref().unwrap_or_default()).or_default();
+        *is_unreadable |= finding.effect.as_deref() == Some(Effect::Unreadable.as_str());
     }
     let mut targets = upgrade.targets(version);
     targets.retain(|target, _| wanted.contains_key(target));
     let Some(old) = upgrade.old_resource(version).filter(|_| !targets.is_empty()) else { return };
     let by_target = entry(state, TARGETS);
     for object in page {
+        let planned = planned.after(object);
         for (target, resource) in &targets {
-            let affected = affected_object(&old, resource, upgrade.server, object);
+            let judged = Judged::new((&old, resource), upgrade, object, &planned);
             let counts = entry(by_target, target);
-            if !affected.is_decided {
-                bump(entry(counts, "undecided"), object);
+            if !judged.is_decided {
+                bump(entry(counts, "undecided"), object, false);
             }
-            if !affected.met_rules {
-                bump(entry(counts, "withoutRules"), object);
+            if !judged.met_rules {
+                bump(entry(counts, "withoutRules"), object, false);
             }
-            let of_finding = |nodes: &BTreeSet<Vec<SchemaStep>>| {
+            let of_finding = |nodes: &BTreeSet<Vec<SchemaStep>>, is_corrected: bool| {
                 let mut counted = counted_nodes(nodes);
-                counted.retain(|(node, _)| wanted[*target].contains(node.as_str()));
+                counted.retain(|(node, _)| {
+                    // Nobody can write or delete an object that cannot be read.
+                    wanted[*target].get(node.as_str()).is_some_and(|is_unreadable| *is_unreadable || !is_corrected)
+                });
                 counted
             };
-            let (certain, possible) = (of_finding(&affected.nodes), of_finding(&affected.possible_nodes));
+            let mut certain = of_finding(&judged.nodes, false);
+            certain.extend(of_finding(&judged.corrected_nodes, true));
+            let possible = of_finding(&judged.possible_nodes, false);
             let by_node = entry(counts, "nodes");
             for (node, extent) in &certain {
-                bump(entry(entry(by_node, node), extent), object);
+                bump(entry(entry(by_node, node), extent), object, false);
             }
             for (node, extent) in possible.difference(&certain) {
-                let counter = entry(entry(by_node, node), extent);
-                bump(counter, object);
-                counter[UP_TO] = true.into();
+                bump(entry(entry(by_node, node), extent), object, true);
             }
         }
+    }
+}
+
+/// The nodes that findings are about, by version; for each, whether objects become unreadable there.
+type Wanted<'a> = BTreeMap<&'a str, BTreeMap<&'a str, bool>>;
+
+/// Whether a finding is about the content of objects at a schema node.
+fn is_of_a_node(finding: &Finding) -> bool {
+    !usage::concerns(finding) && !clients::concerns(finding) && !whole::concerns(finding)
+}
+
+/// The nodes at which an object is affected once the run is done.
+#[derive(Default)]
+struct Judged {
+    nodes: BTreeSet<Vec<SchemaStep>>,
+    possible_nodes: BTreeSet<Vec<SchemaStep>>,
+    /// Nodes at which only the present object is affected, which the run corrects or deletes.
+    corrected_nodes: BTreeSet<Vec<SchemaStep>>,
+    is_decided: bool,
+    met_rules: bool,
+}
+
+impl Judged {
+    fn new(
+        sides: (&Resource<'_>, &Resource<'_>),
+        upgrade: &Upgrade<'_>,
+        object: &Value,
+        planned: &PlannedObject,
+    ) -> Self {
+        let (old, new) = sides;
+        let judge = |object: &Value| affected_object(old, new, upgrade.server, object);
+        let now = judge(object);
+        let later = match planned {
+            PlannedObject::Unchanged => None,
+            PlannedObject::Deleted => Some(Vec::new()),
+            PlannedObject::Written(after) => in_version_of_list(upgrade, old, after),
+        };
+        let Some(later) = later else {
+            let AffectedObject { nodes, possible_nodes, is_decided, met_rules } = now;
+            return Self { nodes, possible_nodes, is_decided, met_rules, ..Self::default() };
+        };
+        let mut judged = Self { is_decided: true, met_rules: true, ..Self::default() };
+        for after in &later {
+            let affected = judge(after);
+            judged.nodes.extend(affected.nodes);
+            judged.possible_nodes.extend(affected.possible_nodes);
+            judged.is_decided &= affected.is_decided;
+            judged.met_rules &= affected.met_rules;
+            // The write itself may be rejected, as by a rule that compares with the old object.
+            let update = pipeline::update(new, upgrade.server, &in_version(object, new), &in_version(after, new));
+            if update.accepted() != Some(true) && !now.nodes.is_empty() {
+                judged.nodes.extend(now.nodes.iter().cloned());
+            }
+        }
+        judged.corrected_nodes = now.nodes.into_iter().filter(|node| !judged.nodes.contains(node)).collect();
+        judged
     }
 }
 
@@ -114,20 +185,35 @@ fn counted_nodes(affected: &BTreeSet<Vec<SchemaStep>>) -> BTreeSet<(String, &'st
     nodes
 }
 
-fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
+pub(super) fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
     if !state.is_object() {
         *state = Value::Object(Map::new());
     }
     &mut state[key]
 }
 
-fn bump(counter: &mut Value, object: &Value) {
+/// Counts an object that is affected, or only possibly.
+pub(super) fn bump(counter: &mut Value, object: &Value, is_possible: bool) {
     if !counter.is_object() {
         *counter = json!({"count": 0, "names": []});
     }
     counter["count"] = json!(counter["count"].as_u64().unwrap_or(0) + 1);
     if let Some(names) = counter["names"].as_array_mut().filter(|names| names.len() < SHOWN) {
         names.push(object.full_name().into());
+    }
+    if is_possible {
+        counter[UP_TO] = true.into();
+    }
+}
+
+/// Reads a counter.
+pub(super) fn counted(counter: &Value, examined: u64) -> LiveObjects {
+    let names = counter["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
+    LiveObjects {
+        affected: counter["count"].as_u64().unwrap_or_default(),
+        examined,
+        up_to: counter[UP_TO].as_bool().unwrap_or_default(),
+        names: names.collect(),
     }
 }
 
@@ -149,9 +235,12 @@ pub(super) fn annotated(
         (Some(Folded::State { state, examined, .. }), Some(live)) if clients::concerns(&finding) => {
             clients::annotate(&mut finding, live, state, &state[WRITERS], examined);
         }
+        (Some(Folded::State { state, examined, .. }), Some(_)) if whole::is_only_counted(&finding) => {
+            finding.live_objects = whole::counted(&finding, state, examined);
+        }
         (Some(Folded::State { state, examined, cut }), _) => {
             let seen = Seen { is_of_server: facts.cluster.side == ClusterSide::Server, examined, cut };
-            count(&seen, mode, only_rejects, &mut finding, &state[TARGETS]);
+            count(&seen, mode, only_rejects, &mut finding, state);
         }
         // The verdict on a version that goes does not depend on its objects.
         (Some(Folded::Unable(_)), _) if usage::concerns(&finding) || clients::concerns(&finding) => {}
@@ -179,14 +268,14 @@ fn count(seen: &Seen, mode: Mode, only_rejects: OnlyRejects, finding: &mut Findi
         }
         return;
     }
-    let counts = &state[finding.version.as_deref().unwrap_or_default()];
-    let is_of_the_node_alone = checks::find(&finding.check).is_some_and(|check| check.is_of_the_node_alone);
-    let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()]
-        [if is_of_the_node_alone { AT } else { AT_OR_BELOW }];
-    let affected = node["count"].as_u64().unwrap_or(0);
-    let names = node["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
-    let up_to = node[UP_TO].as_bool().unwrap_or_default();
-    finding.live_objects = Some(LiveObjects { affected, examined, up_to, names: names.collect() });
+    let counts = &state[TARGETS][finding.version.as_deref().unwrap_or_default()];
+    let live_objects = whole::counted(finding, state, examined).unwrap_or_else(|| {
+        let is_of_the_node_alone = checks::find(&finding.check).is_some_and(|check| check.is_of_the_node_alone);
+        let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()];
+        counted(&node[if is_of_the_node_alone { AT } else { AT_OR_BELOW }], examined)
+    });
+    let affected = live_objects.affected;
+    finding.live_objects = Some(live_objects);
     let is_loud = match only_rejects {
         OnlyRejects::Always => true,
         OnlyRejects::WithoutObjects => examined == 0,

@@ -115,6 +115,21 @@ pub(super) fn status(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> 
     Some(text.to_owned())
 }
 
+/// The remedy for unknown fields that are no longer kept. A manifest without `preserveUnknownFields` leaves the live
+/// value, `true`, which the server rejects beside a default.
+pub(super) fn unknown_fields(upgrade: &Upgrade<'_>, _: &DefinitionChange, _: Verdict) -> Option<String> {
+    let name_fields =
+        "name every field in the schemas, or set `x-kubernetes-preserve-unknown-fields: true` where they are open";
+    let is_set = upgrade.new.value.pointer("/spec/preserveUnknownFields").is_some();
+    Some(if is_set {
+        name_fields.to_owned()
+    } else {
+        format!(
+            "set `preserveUnknownFields: false` in the manifest: the live value stays otherwise. Then {name_fields}"
+        )
+    })
+}
+
 /// The remedy for a changed type.
 pub(super) fn retyped(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict: Verdict) -> Option<String> {
     // The type of the items decides how the list can be merged.

@@ -8,8 +8,10 @@ mod fingerprints;
 mod hostile;
 mod met;
 mod objects;
+mod planned;
 mod published_lists;
 mod version_clients;
+mod whole;
 
 use std::sync::Arc;
 

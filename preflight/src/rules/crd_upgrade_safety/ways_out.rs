@@ -4,7 +4,7 @@ use pushback_crd::schema::contain::Effect;
 use serde_json::json;
 
 use super::subject::NAME;
-use super::{checks, version_clients};
+use super::{checks, version_clients, whole};
 use crate::facts::{Change, Facts};
 use crate::finding::Finding;
 use crate::remedy::{Remedy, RemedyKind};
@@ -15,7 +15,7 @@ use crate::rules::stored_remedy;
 pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     let author = finding.remedy.iter().map(Remedy::author);
     let is_of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema);
-    let is_of_objects = is_of_a_schema || finding.live_objects.is_some();
+    let is_of_objects = is_of_a_schema || finding.live_objects.is_some() && !whole::is_only_counted(finding);
     match finding.check.as_str() {
         "storedVersionRemoval" | "storageVersionChange" => stored_remedy::ways(facts, finding),
         "servedVersionRemoval" | "servedVersionUnserved" => {

@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::definition::{StoredState, Strategy, Upgrade};
 use pushback_crd::path::{PathSegment, display_path};
-use pushback_crd::schema::pipeline::{self, Admission, Path, Resource};
+use pushback_crd::schema::Schema;
+use pushback_crd::schema::contain::bare_object;
+use pushback_crd::schema::pipeline::{self, Admission, Path, Resource, SchemaError};
 use serde_json::{Map, Value, json};
 
 use crate::finding::Verdict;
 use crate::object::ObjectExt;
+use crate::rules::planned_objects::{PlannedObject, PlannedObjects, in_version_of_list};
 
 /// Maximum number of names kept for each fate.
 const NAMES: usize = 5;
@@ -22,10 +25,14 @@ const FIELDS: usize = 50;
 /// Where further fields are counted.
 const OTHER_FIELDS: &str = "other fields";
 
+/// Part of a count: it has objects of which a read does not show whether they are affected.
+pub(super) const UP_TO: &str = "upTo";
+
 /// What becomes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
     Lossy,
+    Altered,
     Blocked,
     Untyped,
     Ratcheted,
@@ -34,12 +41,13 @@ pub(super) enum Fate {
 }
 
 impl Fate {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Lossy, Self::Blocked, Self::Untyped, Self::Ratcheted, Self::Bumped, Self::Undecided];
+    pub(super) const ALL: [Self; 7] =
+        [Self::Lossy, Self::Altered, Self::Blocked, Self::Untyped, Self::Ratcheted, Self::Bumped, Self::Undecided];
 
     pub(super) const fn check(self) -> &'static str {
         match self {
             Self::Lossy => "lossy",
+            Self::Altered => "altered",
             Self::Blocked => "migrationBlocked",
             Self::Untyped => "applyBroken",
             Self::Ratcheted => "ratcheted",
@@ -50,7 +58,7 @@ impl Fate {
 
     pub(super) fn verdict(self) -> Verdict {
         match self {
-            Self::Lossy | Self::Blocked | Self::Untyped => Verdict::Breaking,
+            Self::Lossy | Self::Altered | Self::Blocked | Self::Untyped => Verdict::Breaking,
             Self::Undecided => Verdict::Unknown,
             Self::Ratcheted | Self::Bumped => Verdict::Change,
         }
@@ -64,6 +72,8 @@ impl Fate {
         match (self, count) {
             (Self::Lossy, 1) => "loses fields at its next write",
             (Self::Lossy, _) => "lose fields at their next write",
+            (Self::Altered, 1) => "loses or changes values that come from defaults",
+            (Self::Altered, _) => "lose or change values that come from defaults",
             (Self::Blocked, _) => "cannot be written back unchanged",
             (Self::Untyped, 1) => "has a value of another type, and cannot be applied",
             (Self::Untyped, _) => "have a value of another type, and cannot be applied",
@@ -79,7 +89,7 @@ impl Fate {
         match self {
             Self::Lossy => Some("pruned"),
             Self::Blocked | Self::Untyped | Self::Ratcheted => Some("rejected"),
-            Self::Bumped => Some("altered"),
+            Self::Altered | Self::Bumped => Some("altered"),
             Self::Undecided => None,
         }
     }
@@ -89,6 +99,7 @@ impl Fate {
             Self::Lossy => {
                 Some("keep the fields in the schema, move their values to others first, or convert with a webhook")
             }
+            Self::Altered => Some("keep the default, or set the field in the objects first"),
             Self::Blocked => Some("correct the objects first, or leave out the default or the constraint"),
             Self::Untyped => Some("keep the type, or serve a new version with a conversion webhook"),
             Self::Ratcheted => Some("correct the objects, or keep the schema as wide as it was"),
@@ -100,17 +111,80 @@ impl Fate {
 /// Fields, by what becomes of the object because of them.
 type Fates = BTreeMap<Fate, BTreeSet<String>>;
 
-/// Adds a page: for each version and fate the number of objects, some of their names, and the fields.
-pub(super) fn fold(upgrade: &Upgrade<'_>, live: &StoredState, state: &mut Value, page: &[Value]) {
+/// Adds a page: for each version and fate the number of objects, some of their names, and the fields. An object counts as
+/// the same run leaves it.
+pub(super) fn fold(
+    upgrade: &Upgrade<'_>,
+    live: &StoredState,
+    planned: &PlannedObjects<'_>,
+    state: &mut Value,
+    page: &[Value],
+) {
     let Some(seen) = live.readable() else { return };
     for object in page {
         let name = object.full_name();
-        for (version, fates) in judge(upgrade, seen, object) {
-            for (fate, fields) in fates {
-                add(entry(entry(state, version), fate.check()), &name, &fields);
+        for (version, fates) in judge_planned(upgrade, seen, object, planned.after(object)) {
+            for (fate, Fields { certain, possible }) in fates {
+                add(entry(entry(state, version), fate.check()), &name, &certain, &possible);
             }
         }
     }
+}
+
+/// The fields that decide a fate, and those that do so only if no value is stored that a read may have filled in.
+#[derive(Debug, Default)]
+struct Fields {
+    certain: BTreeSet<String>,
+    possible: BTreeSet<String>,
+}
+
+/// What becomes of an object once the run is done.
+fn judge_planned<'u>(
+    upgrade: &'u Upgrade<'_>,
+    seen: &str,
+    object: &Value,
+    planned: PlannedObject,
+) -> BTreeMap<&'u str, BTreeMap<Fate, Fields>> {
+    let old = upgrade.old_resource(seen);
+    let later = match (&planned, &old) {
+        (PlannedObject::Deleted, _) => return BTreeMap::new(),
+        (PlannedObject::Written(after), Some(old)) => in_version_of_list(upgrade, old, after),
+        (PlannedObject::Written(_) | PlannedObject::Unchanged, _) => None,
+    };
+    let mut all: BTreeMap<&str, BTreeMap<Fate, Fields>> = BTreeMap::new();
+    for object in later.as_deref().unwrap_or(std::slice::from_ref(object)) {
+        for (version, fates) in judge(upgrade, seen, object) {
+            for (fate, fields) in fates {
+                all.entry(version).or_default().entry(fate).or_default().certain.extend(fields);
+            }
+        }
+        for (version, fates) in judge_bare(upgrade, seen, object) {
+            for (fate, fields) in fates {
+                all.entry(version).or_default().entry(fate).or_default().possible.extend(fields);
+            }
+        }
+    }
+    for fields in all.values_mut().flat_map(BTreeMap::values_mut) {
+        let Fields { certain, possible } = fields;
+        possible.retain(|field| !certain.contains(field));
+    }
+    all
+}
+
+/// What becomes of an object if no value is stored that a read may have filled in.
+fn judge_bare<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&'u str, Fates> {
+    let (Some(old), Some(new)) = (upgrade.old_resource(seen), upgrade.new_resource(seen)) else {
+        return BTreeMap::new();
+    };
+    let Some(bare) = bare_object(&old, &new, object) else { return BTreeMap::new() };
+    let mut judged = judge(upgrade, seen, &bare.object);
+    // A removed field is lost in any case.
+    let is_kept = |place: &&Path| node_exists(new.schema, place);
+    let altered: BTreeSet<String> = bare.altered.iter().filter(is_kept).map(field).collect();
+    if !altered.is_empty() {
+        judged.entry(new.version).or_default().insert(Fate::Altered, altered);
+    }
+    judged
 }
 
 /// What becomes of an object, which was read at `seen`, at each version of the new definition.
@@ -123,7 +197,7 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
     let (Some(before), converts) = (upgrade.old_resource(seen), new.strategy() == Strategy::None) else {
         return judged;
     };
-    let was_invalid = keywords(&pipeline::create(&before, upgrade.server, object));
+    let was_invalid = known_problems(&pipeline::create(&before, upgrade.server, object));
     let read = relabelled(&stored, object);
     let hidden = lost(&read).difference(&lost(&pipeline::read(&before, object))).cloned().collect::<BTreeSet<_>>();
     for version in &new.versions {
@@ -146,8 +220,8 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
         note(&mut fates, Fate::Lossy, lossy);
         let fresh = pipeline::create(&target, upgrade.server, &converted.object);
         let written = pipeline::write_back(&target, upgrade.server, &converted.object);
-        let invalid = news(&fresh, &was_invalid);
-        let refused = news(&written, &was_invalid);
+        let invalid = new_errors(&fresh, &was_invalid);
+        let refused = new_errors(&written, &was_invalid);
         let untyped = fresh.errors.iter().filter(|error| is_of_a_type(error.keyword)).map(|error| field(&error.path));
         let untyped: BTreeSet<String> = untyped.filter(|field| invalid.contains(field)).collect();
         let is_blocked = !refused.is_empty();
@@ -159,7 +233,8 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
         // Defaults of the stored version have been filled in by the read, so that only those of another one are a change.
         note(&mut fates, Fate::Bumped, written.defaulted.iter().filter(|_| !is_blocked).map(field).collect());
         if written.errors.is_empty() {
-            let open = written.unevaluated.iter().filter(|it| !was_invalid.contains(&(field(&it.path), it.keyword)));
+            let open =
+                written.unevaluated.iter().filter(|it| !was_invalid.contains(&(it.path.clone(), it.keyword, None)));
             note(&mut fates, Fate::Undecided, open.map(|it| field(&it.path)).collect());
         }
         if !fates.is_empty() {
@@ -167,6 +242,15 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
         }
     }
     judged
+}
+
+/// Whether a schema has a node for a place in an object.
+fn node_exists(schema: &Schema, place: &[PathSegment]) -> bool {
+    let node = place.iter().try_fold(schema, |schema, segment| match segment {
+        PathSegment::Key(name) => schema.properties.get(name).or_else(|| schema.additional_schema()),
+        PathSegment::Index(_) => schema.items.as_deref(),
+    });
+    node.is_some()
 }
 
 /// The object as it is read from etcd in its version, with the defaults of that version.
@@ -192,16 +276,22 @@ fn lost(admission: &Admission) -> BTreeSet<String> {
     admission.pruned.iter().chain(&admission.dropped_nulls).map(field).collect()
 }
 
-/// Errors and open questions, by field and keyword.
-fn keywords(admission: &Admission) -> BTreeSet<(String, &'static str)> {
-    let errors = admission.errors.iter().map(|error| (field(&error.path), error.keyword));
-    errors.chain(admission.unevaluated.iter().map(|it| (field(&it.path), it.keyword))).collect()
+/// A reason to reject an object, or a question that stays open: its place, the keyword, and the rule.
+type Problem = (Path, &'static str, Option<String>);
+
+/// Collects the errors and open questions of an object.
+fn known_problems(admission: &Admission) -> BTreeSet<Problem> {
+    let open = admission.unevaluated.iter().map(|it| (it.path.clone(), it.keyword, None));
+    admission.errors.iter().map(problem).chain(open).collect()
 }
 
-/// The fields with errors that were not there before.
-fn news(admission: &Admission, before: &BTreeSet<(String, &'static str)>) -> BTreeSet<String> {
-    let errors = admission.errors.iter().map(|error| (field(&error.path), error.keyword));
-    errors.filter(|error| !before.contains(error)).map(|(field, _)| field).collect()
+fn problem(error: &SchemaError) -> Problem {
+    (error.path.clone(), error.keyword, error.rule.clone())
+}
+
+/// Collects the fields with errors that were not there before.
+fn new_errors(admission: &Admission, before: &BTreeSet<Problem>) -> BTreeSet<String> {
+    admission.errors.iter().filter(|error| !before.contains(&problem(error))).map(|error| field(&error.path)).collect()
 }
 
 /// The path of a field, without the numbers of items: `spec.ports[*].name`.
@@ -231,18 +321,25 @@ fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
     &mut state[key]
 }
 
-fn add(counts: &mut Value, name: &str, fields: &BTreeSet<String>) {
+fn add(counts: &mut Value, name: &str, certain: &BTreeSet<String>, possible: &BTreeSet<String>) {
     if !counts.is_object() {
         *counts = json!({"objects": 0, "names": [], "fields": {}});
     }
     counts["objects"] = json!(counts["objects"].as_u64().unwrap_or_default() + 1);
+    if certain.is_empty() {
+        counts[UP_TO] = true.into();
+    }
     if let Some(names) = counts["names"].as_array_mut().filter(|names| names.len() < NAMES) {
         names.push(name.into());
     }
-    for field in fields {
+    let certain = certain.iter().map(|field| (field, false));
+    for (field, is_possible) in certain.chain(possible.iter().map(|field| (field, true))) {
         let Some(known) = counts["fields"].as_object_mut() else { return };
         let field = if known.contains_key(field) || known.len() < FIELDS { field.as_str() } else { OTHER_FIELDS };
         let counted = known.entry(field).or_insert_with(|| json!({"objects": 0, "example": name}));
         counted["objects"] = json!(counted["objects"].as_u64().unwrap_or_default() + 1);
+        if is_possible {
+            counted[UP_TO] = true.into();
+        }
     }
 }

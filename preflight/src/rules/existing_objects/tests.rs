@@ -35,6 +35,11 @@ fn foo(name: &str, spec: Value) -> Value {
 }
 
 fn judged(old: Value, new: Value, objects: Result<&[Value], &str>) -> RunReport {
+    judged_with(old, new, vec![], objects)
+}
+
+/// Like [`judged`], with further changes in the same run.
+fn judged_with(old: Value, new: Value, others: Vec<Change>, objects: Result<&[Value], &str>) -> RunReport {
     let change = Change {
         object: ObjectRef::of(&new),
         resource: "customresourcedefinitions".into(),
@@ -49,7 +54,7 @@ fn judged(old: Value, new: Value, objects: Result<&[Value], &str>) -> RunReport 
         taken_from: Vec::new(),
     };
     let selection = select(Some(&[NAME.to_owned()]), None).expect("a selection");
-    let changes = ChangeSet { changes: vec![change], ..ChangeSet::default() };
+    let changes = ChangeSet { changes: [vec![change], others].concat(), ..ChangeSet::default() };
     let mut session =
         Session::of(selection, changes, ClusterFacts { version: Some((1, 36)), ..ClusterFacts::default() });
     loop {
@@ -164,4 +169,79 @@ fn the_state_stays_small_whatever_the_objects_hold() {
     let report = judged(definition(&[("v1", true, open)]), definition(&[("v1", true, closed)]), Ok(&objects));
     assert_eq!(report.findings[0].affected(), 300);
     assert!(report.findings[0].message.contains("other fields (250"), "{}", report.findings[0].message);
+}
+
+/// A change of an object in the same run.
+fn planned(operation: Operation, live: Value, result: Option<Value>) -> Change {
+    Change {
+        object: ObjectRef::of(&live),
+        resource: "foos".into(),
+        namespaced: true,
+        operation,
+        positions: None,
+        desired: result.clone().map(Arc::new),
+        live: Some(Arc::new(live)),
+        result: result.map(Arc::new),
+        verification: Verification::Server,
+        orphaned: false,
+        taken_from: Vec::new(),
+    }
+}
+
+#[test]
+fn object_that_the_run_corrects_or_deletes_does_not_count() {
+    let old = definition(&[("v1", true, spec(json!({"a": {"type": "string"}, "b": {"type": "string"}})))]);
+    let new = definition(&[("v1", true, spec(json!({"a": {"type": "string"}})))]);
+    let objects = [foo("one", json!({"b": "2"})), foo("two", json!({"b": "2"})), foo("three", json!({"b": "2"}))];
+    let corrected = planned(Operation::Update, objects[0].clone(), Some(foo("one", json!({"a": "2"}))));
+    let deleted = planned(Operation::Delete, objects[1].clone(), None);
+    let report = judged_with(old.clone(), new.clone(), vec![corrected.clone(), deleted.clone()], Ok(&objects));
+    assert_eq!(report.findings[0].affected(), 1, "{}", lines(&report));
+    assert_eq!(lines(&judged_with(old, new, vec![corrected, deleted], Ok(&objects[..2]))), "");
+}
+
+#[test]
+fn default_that_a_read_may_have_filled_in_counts_as_possible() {
+    let of = |group: Value| spec(json!({"name": {"type": "string"}, "group": group}));
+    let plain = || of(json!({"type": "string"}));
+    let filled = |default: &str| of(json!({"type": "string", "default": default}));
+    let owned = |mut object: Value| {
+        object["metadata"]["managedFields"] = json!([{"manager": "kubectl", "operation": "Apply", "fieldsType": "FieldsV1",
+            "apiVersion": "ex.com/v1", "fieldsV1": {"f:spec": {"f:group": {}}}}]);
+        object
+    };
+    let objects = [
+        foo("one", json!({"group": "g"})),
+        owned(foo("two", json!({"group": "g"}))),
+        foo("three", json!({"group": "h"})),
+    ];
+    let removed = after(filled("g"), plain(), &objects);
+    insta::assert_snapshot!(removed, @r#"altered Error: up to 1 Foo object loses or changes values that come from defaults at "v1": spec.group (up to 1, such as team/one)"#);
+    let changed = after(filled("g"), filled("h"), &objects);
+    insta::assert_snapshot!(changed, @r#"altered Error: up to 1 Foo object loses or changes values that come from defaults at "v1": spec.group (up to 1, such as team/one)"#);
+    assert_eq!(after(filled("g"), filled("g"), &objects), "");
+    assert_eq!(after(plain(), filled("g"), &objects), "");
+    // Without the default, the field that the new CRD requires may be missing.
+    let mut required = plain();
+    required["required"] = json!(["group"]);
+    insta::assert_snapshot!(after(filled("g"), required, &objects), @r#"
+    altered Error: up to 1 Foo object loses or changes values that come from defaults at "v1": spec.group (up to 1, such as team/one)
+    ratcheted Warning: up to 1 Foo object is invalid, and tolerated as long as that part does not change at "v1": spec.group (up to 1, such as team/one)
+    "#);
+}
+
+#[test]
+fn item_that_becomes_invalid_counts_beside_one_that_was_invalid_before() {
+    let of = |maximum: u64| spec(json!({"l": {"type": "array", "items": {"type": "integer", "maximum": maximum}}}));
+    let found = after(of(5), of(3), &[foo("one", json!({"l": [9, 4]})), foo("two", json!({"l": [9, 1]}))]);
+    insta::assert_snapshot!(found, @r#"ratcheted Warning: 1 Foo object is invalid, and tolerated as long as that part does not change at "v1": spec.l[*] (1, such as team/one)"#);
+    let ruled = |rules: Value| {
+        let mut schema = spec(json!({"size": {"type": "integer"}}));
+        schema["x-kubernetes-validations"] = rules;
+        schema
+    };
+    let small = json!({"rule": "self.size < 5"});
+    let even = json!({"rule": "self.size % 2 == 0"});
+    let found = after(ruled(json!([small])), ruled(json!([small, even])), &[foo("one", json!({"size": 9}))]);
+    insta::assert_snapshot!(found, @r#"ratcheted Warning: 1 Foo object is invalid, and tolerated as long as that part does not change at "v1": spec (1, such as team/one)"#);
 }

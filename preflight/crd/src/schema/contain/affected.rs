@@ -53,10 +53,63 @@ pub fn affected_object(old: &Resource<'_>, new: &Resource<'_>, server: Server, o
     }
 }
 
+/// Whether an object loses fields that a schema does not name, or nulls that it does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FieldLoss {
+    /// It loses nothing.
+    None,
+    /// It loses a field only if the field is stored, and not filled in by a read; or it cannot be judged.
+    Possible,
+    /// It loses a stored field.
+    Certain,
+}
+
+/// Finds whether an object that the old definition serves loses fields when it is read under the new one.
+#[must_use]
+pub fn field_loss(old: &Resource<'_>, new: &Resource<'_>, object: &Value) -> FieldLoss {
+    let read = |object: &Value| pipeline::read(new, &in_version(object, new));
+    let shown = read(object);
+    if !(shown.errors.is_empty() && shown.unevaluated.is_empty()) {
+        return FieldLoss::Possible;
+    }
+    match without_unproved_defaults((old.schema, new.schema), object) {
+        _ if !shown.loses() => FieldLoss::None,
+        Some(stored) if !read(&stored).loses() => FieldLoss::Possible,
+        Some(_) | None => FieldLoss::Certain,
+    }
+}
+
+/// An object without the values that a read may have filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BareObject {
+    /// The object as it is stored if no such value is.
+    pub object: Value,
+    /// Places of values that clients then read differently under the new definition.
+    pub altered: Vec<Path>,
+}
+
+/// Removes the values from an object that a read may have filled in with a default of the old definition which the new
+/// one lacks or changes; `None` if there are none.
+#[must_use]
+pub fn bare_object(old: &Resource<'_>, new: &Resource<'_>, object: &Value) -> Option<BareObject> {
+    let stored = without_unproved_defaults((old.schema, new.schema), object)?;
+    let read = pipeline::read(new, &in_version(&stored, new));
+    let is_shown = |place: &Path| {
+        let found = place.iter().try_fold(object, |value, segment| match segment {
+            PathSegment::Key(name) => value.get(name),
+            PathSegment::Index(index) => value.get(index),
+        });
+        found.is_some()
+    };
+    let altered = altered(old.schema, object, &read.object, &[]).into_iter().filter(is_shown).collect();
+    Some(BareObject { object: stored, altered })
+}
+
 /// Collects the nodes at which an object is newly rejected, pruned or altered.
 fn affected_nodes(schema: &Schema, before: &Admission, after: &Admission) -> BTreeSet<Vec<SchemaStep>> {
     let was = |error: &&pipeline::SchemaError| {
-        before.write_errors().any(|known| known.path == error.path && known.keyword == error.keyword)
+        let key = |it: &pipeline::SchemaError| (it.path.clone(), it.keyword, it.rule.clone());
+        before.write_errors().any(|known| key(known) == key(error))
     };
     let rejected = after.write_errors().filter(|error| !was(error)).map(|error| {
         let is_of_the_parent = ["required", "x-kubernetes-list-type"].contains(&error.keyword);

@@ -187,8 +187,9 @@ pub(super) fn node_of(schema: &Schema, place: &[PathSegment]) -> Vec<SchemaStep>
         .collect()
 }
 
-/// The object as read in another version of the same definition.
-pub(super) fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
+/// Returns an object as read in another version of the same CRD.
+#[must_use]
+pub fn in_version(object: &Value, resource: &Resource<'_>) -> Value {
     let mut object = object.clone();
     if let Some(version) = object.get_mut("apiVersion") {
         *version = format!("{}/{}", resource.group, resource.version).into();
