@@ -9,7 +9,12 @@ mod fields;
 mod held;
 mod planning;
 mod pods;
+mod rights;
+mod scope;
 mod webhook;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -18,6 +23,7 @@ use serde_json::{Value, json};
 
 pub use self::admission::{Site, admit, plan};
 pub use self::planning::{Planned, Refusal};
+pub use self::scope::ClusterScoped;
 use super::change::{Change, Step, Target};
 use super::journal::IS_OBJECT;
 use super::mark::{MARK, mark_place};

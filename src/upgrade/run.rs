@@ -182,7 +182,7 @@ impl Runner<'_> {
 
     /// The planned changes, with the server's answers to them.
     async fn rehearsed(&self, kinds: &Kinds, experiment: &Experiment, id: &str) -> Result<Planned, Refusal> {
-        let mut planned = inject::plan(&*self.cluster, kinds, experiment, id).await?;
+        let mut planned = inject::plan(&*self.cluster, kinds, experiment, self.site, id).await?;
         match self.rehearse(kinds, &mut planned).await {
             Ok(()) => Ok(planned),
             Err(error) => Err(Refusal::Impossible(format!("the server would refuse the injection: {error}"))),

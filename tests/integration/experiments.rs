@@ -174,8 +174,14 @@ impl Operator {
     /// The arguments that run an experiment, however bad it ends.
     fn arguments(&self, file: &str) -> Vec<String> {
         let given = ["upgrade", "run", file, "--allow-namespace", &self.namespace, "--max-danger", "high", "--yes"];
-        let shown = ["--fail-on-verdict", "never", "--format", "json"];
+        let webhook = self.consent();
+        let shown = ["--allow-cluster-scoped", &webhook, "--fail-on-verdict", "never", "--format", "json"];
         given.iter().chain(&shown).map(|argument| (*argument).to_owned()).collect()
+    }
+
+    /// The webhook configuration, as experiments must be allowed to change it.
+    fn consent(&self) -> String {
+        format!("ValidatingWebhookConfiguration/{}", self.namespace)
     }
 
     fn run(&self, file: &str) -> Ran {
@@ -440,5 +446,26 @@ fn what_may_not_be_injected_is_skipped_and_says_why() {
     let record = json!({"name": "backup", "key": "spec", "value": "x"});
     let record = operator.experiment("record", "ConfigDrift", "medium", &record);
     assert_eq!(reason(&record, &allowed), format!("ConfigMap {namespace}/backup is the record of an app"));
+    let webhook = operator.experiment_named("webhook");
+    let consent = operator.consent();
+    assert_eq!(
+        reason(&webhook, &[&allowed[..], &["--max-danger", "high"]].concat()),
+        format!(
+            "ValidatingWebhookConfiguration {namespace} is cluster-scoped; allow it with --allow-cluster-scoped {consent}"
+        )
+    );
+    // The administrator of this cluster has its permissions from this role.
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "cluster-admin",
+        "path": "rules", "value": "[]"});
+    let mut role = operator.experiment("role", "CRDMutation", "high", &role);
+    role["spec"]["blastRadius"].as_object_mut().expect("a map").remove("allowedNamespaces");
+    let consented = ["--max-danger", "high", "--allow-cluster-scoped", "ClusterRole/cluster-admin"];
+    let role = reason(&role, &[&allowed[..], &consented].concat());
+    assert_eq!(role, "ClusterRole cluster-admin belongs to the cluster itself: it is never changed");
+    let lock = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "name": "pushback-experiments",
+        "labelKey": "team", "action": "overwrite", "newValue": "x"});
+    let lock = operator.experiment("lock", "LabelStomping", "medium", &lock);
+    let expected = format!("Lease {namespace}/pushback-experiments is the lock of a run of experiments");
+    assert_eq!(reason(&lock, &allowed), expected);
     operator.assert_as(&before, "skipped");
 }

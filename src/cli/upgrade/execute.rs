@@ -17,7 +17,7 @@ use crate::cli::screen::{ProgressNotes, complete, start_for_report};
 use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::{Execute, Source};
-use crate::upgrade::inject::Site;
+use crate::upgrade::inject::{ClusterScoped, Site};
 use crate::upgrade::outcome::Verdict;
 
 /// Run experiments on a cluster.
@@ -54,6 +54,9 @@ pub struct ExecuteArgs {
     /// Namespace that experiments may inject into; can be given more than once
     #[arg(long, value_name = "NAMESPACE")]
     pub allow_namespace: Vec<String>,
+    /// Cluster-scoped object that experiments may change, such as ClusterRole/backup; can be given more than once
+    #[arg(long, value_name = "KIND/NAME")]
+    pub allow_cluster_scoped: Vec<ClusterScoped>,
     /// The most dangerous experiments that may run; others are skipped
     #[arg(long, value_name = "LEVEL", default_value = "medium", ignore_case = true)]
     pub max_danger: Danger,
@@ -158,7 +161,11 @@ impl ExecuteArgs {
             cluster: global.cluster()?,
             source,
             upgrade: self.upgrade.resolve(global, &allowed)?,
-            site: Site { allowed: allowed.into_iter().collect(), max_danger },
+            site: Site {
+                allowed: allowed.into_iter().collect(),
+                max_danger,
+                cluster_scoped: self.allow_cluster_scoped.into_iter().collect(),
+            },
             terms: self.lock.terms(),
             dry_run,
             fail_on: self.fail_on_verdict.least(),

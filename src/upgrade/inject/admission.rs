@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use pushback_preflight::experiment::{DangerLevel, Experiment, InjectionType};
 
 use super::super::change::Target;
-use super::super::journal::NAME_PREFIX;
 use super::planning::{Planned, Planning, Refusal};
+use super::scope::{self, ClusterScoped};
 use super::{binding, created, deleted, fields, held, pods, webhook};
 use crate::cluster::{Cluster, Kinds};
 
@@ -18,6 +18,8 @@ pub struct Site {
     pub allowed: BTreeSet<String>,
     /// Highest danger level that the user allows.
     pub max_danger: DangerLevel,
+    /// Cluster-scoped objects allowed by the user.
+    pub cluster_scoped: BTreeSet<ClusterScoped>,
 }
 
 /// Injection types that run here; the others need the original runner.
@@ -64,7 +66,8 @@ pub fn admit(experiment: &Experiment, site: &Site) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn is_protected(namespace: &str) -> bool {
+/// Whether nothing is injected into a namespace, whatever the user allows.
+pub(super) fn is_protected(namespace: &str) -> bool {
     namespace == "default" || namespace.starts_with("kube-")
 }
 
@@ -72,8 +75,14 @@ fn is_protected(namespace: &str) -> bool {
 ///
 /// # Errors
 /// The reason why it would do nothing.
-pub async fn plan(cluster: &dyn Cluster, kinds: &Kinds, experiment: &Experiment, id: &str) -> Result<Planned, Refusal> {
-    let planning = Planning { cluster, kinds, experiment, namespace: experiment.injection_namespace() };
+pub async fn plan(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    experiment: &Experiment,
+    site: &Site,
+    id: &str,
+) -> Result<Planned, Refusal> {
+    let planning = Planning { cluster, kinds, experiment, namespace: experiment.injection_namespace(), site };
     let planned = match experiment.injection.kind {
         InjectionType::PodKill => pods::kill(&planning).await,
         InjectionType::NetworkPartition => created::network_policy(&planning, id).await,
@@ -91,18 +100,21 @@ pub async fn plan(cluster: &dyn Cluster, kinds: &Kinds, experiment: &Experiment,
     }?;
     for step in &planned.steps {
         allow_target(experiment, &step.target)?;
+        // Whatever a planner has read: the change stays in the namespace, or has a consent of its own.
+        let address = step.target.address(kinds).map_err(Refusal::Cluster)?;
+        scope::allow_address(site, &address)?;
+        if address.kind.namespaced && address.namespace != planning.namespace {
+            return Err(Refusal::Forbidden(format!("{address} is outside of namespace {}", planning.namespace)));
+        }
     }
     Ok(planned)
 }
 
-/// Refuses targets that the experiment forbids or that hold this tool's own state.
+/// Refuses targets that the experiment forbids.
 fn allow_target(experiment: &Experiment, target: &Target) -> Result<(), Refusal> {
     let names = [target.name.clone(), format!("{}/{}", target.kind, target.name)];
     if let Some(forbidden) = experiment.blast_radius.forbidden_resources.iter().find(|name| names.contains(name)) {
         return Err(Refusal::Forbidden(format!("{target} is in forbiddenResources as {forbidden}")));
-    }
-    if matches!(target.kind.as_str(), "ConfigMap" | "Secret") && target.name.starts_with(NAME_PREFIX) {
-        return Err(Refusal::Forbidden(format!("{target} is a journal of experiments")));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::super::change::Step;
-use super::planning::{Planned, Planning, Refusal, allow_object, existing};
+use super::planning::{Planned, Planning, Refusal};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
 /// Kinds whose data is lost with the object, whatever its body says.
@@ -44,8 +44,7 @@ fn address(planning: &Planning<'_>, api_version: &str, kind: &str) -> Result<Add
 }
 
 async fn deletion(planning: &Planning<'_>, address: &Address) -> Result<Planned, Refusal> {
-    let live = existing(planning.cluster, address).await?;
-    allow_object(&live)?;
+    let live = planning.target(address).await?;
     if live.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
         let why = "has finalizers, whose controllers clean up what belongs to it: its deletion could not be reverted";
         return Err(Refusal::Forbidden(format!("{address} {why}")));

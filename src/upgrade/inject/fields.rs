@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::change::Step;
 use super::super::place::Place;
-use super::planning::{Planned, Planning, Refusal, allow_object, existing};
+use super::planning::{Planned, Planning, Refusal};
+use super::scope;
 
 /// ConfigDrift: changes one key of a ConfigMap or Secret.
 pub(super) async fn config(planning: &Planning<'_>) -> Result<Planned, Refusal> {
@@ -70,8 +71,10 @@ async fn change(
     heals: bool,
 ) -> Result<Planned, Refusal> {
     let address = planning.address(api_version, kind, planning.parameter("name"))?;
-    let live = existing(planning.cluster, &address).await?;
-    allow_object(&live)?;
+    let live = planning.target(&address).await?;
+    for (place, value) in &wanted {
+        scope::allow_field(&address, place.root(), value.as_ref().unwrap_or(&Value::Null))?;
+    }
     let places: Vec<String> = wanted.iter().map(|(place, _)| place.to_string()).collect();
     let step = Step::fields(&live, wanted).ok_or_else(|| {
         Refusal::Impossible(format!("{} of {address} is already as the experiment would make it", places.join(", ")))

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::change::Step;
 use super::super::reconciler::holds_finalizer;
 use super::deleted::{Allowed, irretrievable};
-use super::planning::{Planned, Planning, Refusal, allow_object, existing};
+use super::planning::{Planned, Planning, Refusal};
 
 /// Default finalizer of experiments that name none.
 const FINALIZER: &str = "chaos.operatorchaos.io/block";
@@ -16,16 +16,15 @@ const FINALIZER: &str = "chaos.operatorchaos.io/block";
 pub(super) async fn deletion(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let api_version = Some(planning.parameter("apiVersion")).filter(|given| !given.is_empty()).unwrap_or("v1");
     let address = planning.address(api_version, planning.parameter("kind"), planning.parameter("name"))?;
-    let live = existing(planning.cluster, &address).await?;
-    allow_object(&live)?;
     let untried = |why: String| Refusal::Impossible(format!("the deletion was not tried: {why}"));
+    if !address.kind.namespaced {
+        return Err(untried(format!("{address} is in no namespace, and what depends on it is not known")));
+    }
+    let live = planning.target(&address).await?;
     if planning.experiment.annotations.get(&format!("{PREFIX}phase")).map(String::as_str)
         == Some(Phase::PreUpgrade.as_str())
     {
         return Err(untried("an upgrade would wait for an object in deletion; inject it after the upgrade".to_owned()));
-    }
-    if !address.kind.namespaced {
-        return Err(untried(format!("{address} is in no namespace, and what depends on it is not known")));
     }
     if (address.kind.group.as_str(), address.kind.kind.as_str()) == ("", "Pod") {
         return Err(untried(format!("{address} would stop, and not come back under its name")));

@@ -1,4 +1,4 @@
-//! From an experiment to its planned changes: the planners' input, their result, and what none of them may touch.
+//! From an experiment to its planned changes: the planners' input, their result, and the objects that they may read for it.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use pushback_preflight::experiment::Experiment;
 use serde_json::{Map, Value};
 
 use super::super::change::{Step, Target};
-use super::super::mark::MARK;
-use crate::app::identity::INVENTORY_LABEL;
+use super::admission::Site;
+use super::{rights, scope};
 use crate::cluster::{Address, Cluster, ClusterError, Kinds};
 
 /// Planned changes of an experiment.
@@ -47,6 +47,7 @@ pub(super) struct Planning<'a> {
     pub(super) kinds: &'a Kinds,
     pub(super) experiment: &'a Experiment,
     pub(super) namespace: &'a str,
+    pub(super) site: &'a Site,
 }
 
 impl Planning<'_> {
@@ -66,33 +67,22 @@ impl Planning<'_> {
         };
         target.address(self.kinds).map_err(Refusal::Cluster)
     }
-}
 
-/// Refuses objects that may never be injected into: other experiments' objects, and records of apps.
-pub(super) fn allow_object(object: &Value) -> Result<(), Refusal> {
-    let shown = Target::of(object);
-    if let Some(mark) = object.annotation(MARK) {
-        let journal = mark.split(':').next().unwrap_or_default();
-        return Err(Refusal::Forbidden(format!("{shown} is changed by another experiment already ({journal})")));
-    }
-    let records = ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", INVENTORY_LABEL];
-    match records.iter().find(|label| object.label(label).is_some()) {
-        Some(_) => Err(Refusal::Forbidden(format!("{shown} is the record of an app"))),
-        None => Ok(()),
+    /// Reads an object that is to be changed; an error if it may not be a target, or does not exist.
+    pub(super) async fn target(&self, address: &Address) -> Result<Arc<Value>, Refusal> {
+        scope::allow_address(self.site, address)?;
+        let found = self.cluster.get(address).await.map_err(Refusal::Cluster)?;
+        let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;
+        if live.is_terminating() {
+            return Err(Refusal::Impossible(format!("{address} is being deleted")));
+        }
+        scope::allow_object(&live)?;
+        rights::allow_beside_runner(self, address, &live).await?;
+        Ok(live)
     }
 }
 
 /// Metadata for an object that an experiment creates.
 pub(super) fn own_metadata(namespace: &str, name: &str) -> Value {
     Value::Object(Map::from_iter([("namespace".to_owned(), namespace.into()), ("name".to_owned(), name.into())]))
-}
-
-/// The object at an address; an error if it does not exist.
-pub(super) async fn existing(cluster: &dyn Cluster, address: &Address) -> Result<Arc<Value>, Refusal> {
-    let found = cluster.get(address).await.map_err(Refusal::Cluster)?;
-    let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;
-    if live.is_terminating() {
-        return Err(Refusal::Impossible(format!("{address} is being deleted")));
-    }
-    Ok(live)
 }

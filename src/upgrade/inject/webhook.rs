@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::change::{Step, Target};
 use super::super::place::{Place, Segment};
-use super::planning::{Planned, Planning, Refusal, allow_object, existing};
+use super::planning::{Planned, Planning, Refusal};
 use crate::cluster::{Address, ListQuery, label_query, list_all};
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -23,8 +23,7 @@ pub(super) async fn unreachable(planning: &Planning<'_>) -> Result<Planned, Refu
     let value = Some(planning.parameter("value")).filter(|given| !given.is_empty()).unwrap_or("Ignore");
     let mut planned = Planned::default();
     for address in configurations(planning).await? {
-        let live = existing(planning.cluster, &address).await?;
-        allow_object(&live)?;
+        let live = planning.target(&address).await?;
         planned.measured.push(Target::of(&live));
         let mut wanted = Vec::new();
         for entry in live.get("webhooks").and_then(Value::as_array).into_iter().flatten() {

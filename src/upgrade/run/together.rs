@@ -92,7 +92,7 @@ impl Runner<'_> {
     async fn changed_object(&self, experiment: &Experiment) -> Option<String> {
         inject::admit(experiment, self.site).ok()?;
         let kinds = self.cluster.kinds().await.ok()?;
-        let planned = inject::plan(&*self.cluster, &kinds, experiment, "").await.ok()?;
+        let planned = inject::plan(&*self.cluster, &kinds, experiment, self.site, "").await.ok()?;
         fields(&planned).map(|(step, _)| step.target.uid.clone())
     }
 

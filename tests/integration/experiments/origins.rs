@@ -207,7 +207,8 @@ impl Place {
     fn run(&self) -> Ran {
         self.make_steady();
         let given = ["upgrade", "run", "experiments", "--allow-namespace", &self.namespace, "--max-danger", "high"];
-        let shown = ["--yes", "--fail-on-verdict", "never", "--format", "json"];
+        let consent = format!("ValidatingWebhookConfiguration/{}", self.namespace);
+        let shown = ["--yes", "--allow-cluster-scoped", &consent, "--fail-on-verdict", "never", "--format", "json"];
         self.pushback.run(&[&given[..], &shown].concat())
     }
 }

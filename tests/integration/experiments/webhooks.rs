@@ -186,7 +186,8 @@ fn a_slow_webhook_is_a_warning() {
     assert!(outcome["admissions"][0]["seconds"].as_f64().is_some_and(|seconds| seconds < 10.0), "{outcome}");
     operator.assert_as(&before, "slow");
     let mut command = vec!["upgrade", "run", "webhook.yaml", "--allow-namespace", &operator.namespace, "--yes"];
-    command.extend(["--max-danger", "high"]);
+    let consent = operator.consent();
+    command.extend(["--max-danger", "high", "--allow-cluster-scoped", &consent]);
     let shown = operator.place.run(&command).expect(0).stdout;
     assert!(shown.contains("slow_admission: webhook backups.example.com took 1"), "{shown}");
 }

@@ -17,8 +17,13 @@ impl Place {
         let proxy = FaultProxy::start(self.cluster.kubeconfig_path());
         let is_injection = |request: &Request| !(request.verb == Verb::Patch && request.resource == "leases");
         let mut reached = proxy.end_after(writes().that(is_injection).nth(3), true);
+        let consent = format!("ValidatingWebhookConfiguration/{}", self.namespace);
         let given = ["upgrade", "run", file, "--allow-namespace", &self.namespace, "--max-danger", "high", "--yes"];
-        let killed = killed_once(&proxy, &self.pushback, &given.map(str::to_owned), || reached.try_recv().is_ok());
+        let given = [&given[..], &["--allow-cluster-scoped", &consent]].concat();
+        let killed =
+            killed_once(&proxy, &self.pushback, &given.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>(), || {
+                reached.try_recv().is_ok()
+            });
         assert!(killed, "{file}: the run has ended");
     }
 }
