@@ -69,6 +69,7 @@ pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};
 use conversion_backends::ConversionBackend;
 pub use diff::FieldChange;
+pub use drift::NamedDrift;
 pub use foresee::Foresee;
 pub use graph::Graph;
 pub use view::{View, planned_lines};

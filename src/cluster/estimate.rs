@@ -81,11 +81,16 @@ fn walk(set: &FieldSet, manifest: &Value, path: &mut Vec<Element>, found: &mut F
             found.insert(path);
         }
         walk(child, value, path, found);
+        // The manifest has the list, although only other items of it.
+        if matches!(element, Element::Field(_)) && found.below(path).is_none() {
+            found.insert(path);
+        }
         path.pop();
     }
 }
 
-fn child_of<'a>(value: &'a Value, element: &Element) -> Option<&'a Value> {
+/// Returns the value that an element selects in a manifest.
+pub fn child_of<'a>(value: &'a Value, element: &Element) -> Option<&'a Value> {
     match (element, value) {
         (Element::Field(name), Value::Object(map)) => map.get(name).filter(|value| !value.is_null()),
         (_, Value::Array(items)) => position(items, element).map(|index| &items[index]),
@@ -274,6 +279,13 @@ mod tests {
                 "f:finalizers": {"v:\"b\"": {}},
             }}))
         );
+    }
+
+    #[test]
+    fn list_of_which_only_other_items_are_known_is_set_by_the_manifest() {
+        let known = set(&json!({"f:ports": {"k:{\"port\":81}": {".": {}, "f:port": {}}}}));
+        assert_eq!(present(&known, &json!({"ports": [{"port": 80}]})), set(&json!({"f:ports": {}})));
+        assert_eq!(present(&known, &json!({})), FieldSet::default());
     }
 
     #[test]

@@ -4,13 +4,16 @@
 use pushback_preflight::source::{display_path, value_at};
 use serde_json::Value;
 
-use super::{FieldSet, managers, resolve};
+use super::{FieldSet, Owner, managers, resolve};
 
 /// Time of the last `kubectl rollout restart`: it has done its work.
 const RESTARTED: &str = "spec.template.metadata.annotations[\"kubectl.kubernetes.io/restartedAt\"]";
 
 /// Managers that fill in what every object of a kind gets, such as the volume of a claim.
 const CONTROL_PLANE: [&str; 4] = ["cloud-controller-manager", "kube-controller-manager", "kube-scheduler", "kubelet"];
+
+/// Clients with which people edit objects; without a name of their own they are known by the start of their user agent.
+const CLIENTS_FOR_PEOPLE: [&str; 7] = ["kubectl", "k9s", "node-fetch", "Mozilla", "dashboard", "headlamp", "curl"];
 
 /// A field in `spec` of another manager.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +22,8 @@ pub struct ForeignField {
     pub path: String,
     /// Who has set it.
     pub manager: String,
+    /// Time of that manager's last write, as the server wrote it; empty if unknown.
+    pub time: String,
     /// Whether the manifest has the field, with another value.
     pub in_manifest: bool,
 }
@@ -44,7 +49,8 @@ pub fn foreign_fields(object: &Value, manifest: &Value, own: &str) -> Vec<Foreig
             let wanted = resolve(&path, manifest).and_then(|at| value_at(manifest, &at));
             let path = display_path(&segments);
             if set != wanted && path != RESTARTED {
-                found.push(ForeignField { path, manager: entry.owner.manager.clone(), in_manifest: wanted.is_some() });
+                let Owner { manager, time, .. } = entry.owner.clone();
+                found.push(ForeignField { path, manager, time, in_manifest: wanted.is_some() });
             }
         }
     }
@@ -60,13 +66,18 @@ pub fn is_of_control_plane(manager: &str) -> bool {
 }
 
 impl ForeignField {
-    /// The sentence for people.
+    /// Describes the field for the reader of a plan.
     #[must_use]
     pub fn told(&self) -> String {
-        let Self { path, manager, in_manifest } = self;
-        match in_manifest {
-            true => format!("{path} is not what the manifest says: {manager} has set it"),
-            false => format!("{path} is not in the manifest: {manager} has set it"),
-        }
+        let Self { path, manager, time, in_manifest } = self;
+        let difference = if *in_manifest { "is not what the manifest says" } else { "is not in the manifest" };
+        let at = if time.is_empty() { String::new() } else { format!(" at {time}") };
+        format!("{path} {difference}: {manager} set it{at}")
+    }
+
+    /// Whether a person has set it with a client for people.
+    #[must_use]
+    pub fn is_by_hand(&self) -> bool {
+        CLIENTS_FOR_PEOPLE.iter().any(|client| self.manager.starts_with(client))
     }
 }

@@ -15,6 +15,7 @@ use super::body::Stamp;
 use super::compare::{Context, OwnershipOverride, compare_missing};
 use super::compared::Compared;
 use super::desired::Desired;
+use super::drift::{self, NamedDrift};
 use super::live::{self, Live};
 use super::part::{Part, Selection};
 use super::providers::Providers;
@@ -22,8 +23,8 @@ use super::recreated::{self, Parents};
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, conversion_backends, drift, misspelt, operators,
-    ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
+    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, conversion_backends, misspelt, operators, ordering,
+    original, ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
 };
 use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
@@ -63,8 +64,8 @@ pub struct Options {
     pub storage: StorageOptions,
     /// Put kapp's copies of the manifest on objects, even where kapp has left none.
     pub kapp_annotations: bool,
-    /// Tell of fields that other managers have set.
-    pub tells_drift: bool,
+    /// Which fields of other managers the plan names.
+    pub named_drift: NamedDrift,
     /// Whether what no server takes is refused, or only told.
     pub strict: bool,
     /// Plan objects that are deleted with a replaced parent as created again.
@@ -269,9 +270,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
             refusals.extend(size::check(&objects));
         }
     }
-    if options.tells_drift {
-        warnings.extend(drift::warnings(&objects));
-    }
+    warnings.extend(drift::warnings(&objects, options.named_drift));
     let conversions = if options.crds_first { conversion_backends::find(&objects) } else { Vec::new() };
     let crd_order = options.crds_first.then_some(conversions.as_slice());
     let graph = ordering::draw(&objects, config, &observed.app.namespace, crd_order)?;

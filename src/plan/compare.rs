@@ -244,7 +244,10 @@ async fn with_state(
     let guarded = context.cluster.capabilities().server.then(|| guard.of(&body, &live));
     let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
     let before = continued::Before { address, live: &live, body: &body, answer: &answer, guard };
-    if continued::continue_work(context, before, desired.strategies.update, &mut compared).await? {
+    let strategy = desired.strategies.update;
+    if continued::continue_work(context, before, strategy, &mut compared).await?
+        || continued::unblock(context, before, strategy, &mut compared).await?
+    {
         compared.body = Some(body);
         return Ok(compared);
     }

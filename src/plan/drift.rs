@@ -1,5 +1,5 @@
-//! Fields that other managers have set in the app's objects, beside or against their manifests: a plan leaves them alone, and
-//! tells of them where it is asked to compare with the live objects.
+//! Names the fields that other managers have set in the app's objects, beside or against their manifests. The plan leaves them
+//! alone.
 
 use pushback_preflight::Operation;
 
@@ -7,9 +7,24 @@ use super::{PlanWarning, Planned};
 use crate::cluster::FIELD_MANAGER;
 use crate::managed_fields::foreign_fields;
 
-/// A warning for each field of others that the plan does not change.
-pub(super) fn warnings(objects: &[Planned]) -> Vec<PlanWarning> {
+/// The fields of other managers that a plan names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NamedDrift {
+    /// None.
+    None,
+    /// Those that people have set by hand.
+    #[default]
+    ByHand,
+    /// All, those of controllers too.
+    All,
+}
+
+/// Returns a warning for each named field that the plan does not change.
+pub(super) fn warnings(objects: &[Planned], named: NamedDrift) -> Vec<PlanWarning> {
     let mut warnings = Vec::new();
+    if named == NamedDrift::None {
+        return warnings;
+    }
     for (index, planned) in objects.iter().enumerate() {
         let change = &planned.change;
         if !matches!(change.operation, Operation::Noop | Operation::Update) {
@@ -19,7 +34,9 @@ pub(super) fn warnings(objects: &[Planned]) -> Vec<PlanWarning> {
         else {
             continue;
         };
-        warnings.extend(foreign_fields(live, manifest, FIELD_MANAGER).iter().map(|field| PlanWarning {
+        let fields = foreign_fields(live, manifest, FIELD_MANAGER);
+        let fields = fields.iter().filter(|field| named == NamedDrift::All || field.is_by_hand());
+        warnings.extend(fields.map(|field| PlanWarning {
             code: "drift",
             message: format!("{}; it stays", field.told()),
             object: Some(index),

@@ -2,6 +2,7 @@
 //! so that fields which the manifest no longer sets are really removed. Afterwards only our apply writes them.
 
 mod autoscaler;
+mod blocking;
 mod exclusive;
 mod preview;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::config::Path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 pub use autoscaler::targets;
+pub use blocking::{BlockingField, unblock};
 pub use exclusive::{exclusive_paths, is_shared};
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
 
@@ -44,6 +46,8 @@ pub struct Takeover {
     pub shared_with: Vec<String>,
     /// Where it is exclusive.
     pub exclusive: Vec<Path>,
+    /// Fields that the server does not accept beside the manifest.
+    pub blocking: Vec<BlockingField>,
     /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,
     /// Fields to remove, because nobody else owns them and the manifest does not set them; defaults may return.
@@ -69,14 +73,16 @@ struct OtherVersion {
 
 /// Plans the takeover of an object; `None` if no predecessor has written it.
 ///
-/// `known` are the object's entries, `wanted` are the fields that the manifest sets.
+/// `known` are the object's entries, `wanted` are the fields that the manifest sets, `blocking` those that have to go.
 fn plan(
     live: &Value,
     mut known: Vec<ManagerEntry>,
     wanted: &FieldSet,
     keeps_replicas: bool,
     exclusive: &[Path],
+    blocking: &[Vec<Element>],
 ) -> Result<Option<Takeover>, OtherVersion> {
+    let blocking = blocking::claim(&mut known, blocking, live);
     let claimed = exclusive::claim(&mut known, exclusive, live);
     let (mut old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
         known.into_iter().partition(|entry| is_predecessor(&entry.owner) || is_ours(&entry.owner));
@@ -86,7 +92,7 @@ fn plan(
     let mut shared_with: Vec<String> = claimed.iter().map(|entry| entry.owner.manager.clone()).collect();
     shared_with.sort();
     shared_with.dedup();
-    if from.is_empty() && shared_with.is_empty() {
+    if from.is_empty() && shared_with.is_empty() && blocking.is_empty() {
         return Ok(None);
     }
     old.extend(claimed);
@@ -101,6 +107,9 @@ fn plan(
         });
     }
     let mut union = old.iter().fold(FieldSet::default(), |union, entry| union.union(&deployed(entry)));
+    for field in &blocking {
+        union = union.union(&field.fields);
+    }
     if keeps_replicas {
         union = union.without(&replicas());
     }
@@ -124,6 +133,7 @@ fn plan(
         from,
         shared_with,
         exclusive,
+        blocking,
         keeps_replicas,
         removals,
         copies,
@@ -226,9 +236,14 @@ impl Takeover {
         }
     }
 
-    /// A note that names the predecessors. The removals are part of the diff.
+    /// Notes that name the predecessors and the fields that have to go. The removals are part of the diff.
     #[must_use]
-    pub fn note(&self) -> String {
+    pub fn notes(&self) -> Vec<String> {
+        let continued = (!self.from.is_empty() || !self.shared_with.is_empty()).then(|| self.note());
+        continued.into_iter().chain(self.blocking.iter().map(BlockingField::note)).collect()
+    }
+
+    fn note(&self) -> String {
         let mut parts = Vec::new();
         if !self.from.is_empty() {
             parts.push(format!("continues the work of {}", self.from.join(", ")));
@@ -257,6 +272,10 @@ pub(super) fn is_needed(managers: &[ManagerEntry]) -> bool {
 
 pub(crate) fn is_predecessor(owner: &Owner) -> bool {
     PREDECESSORS.contains(&owner.manager.as_str()) && owner.subresource.is_empty()
+}
+
+fn union(known: &[ManagerEntry]) -> FieldSet {
+    known.iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields))
 }
 
 fn is_ours(owner: &Owner) -> bool {

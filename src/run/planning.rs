@@ -20,7 +20,7 @@ use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
-use crate::plan::{self, Plan};
+use crate::plan::{self, NamedDrift, Plan};
 use crate::storage::carry_over::StorageOptions;
 use crate::text::counted;
 
@@ -107,7 +107,12 @@ async fn plan_against(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         kapp_annotations: options.kapp_annotations,
-        tells_drift: options.tells_drift,
+        named_drift: match (options.tells_drift, &setup.details) {
+            (true, _) => NamedDrift::All,
+            (false, None) => NamedDrift::ByHand,
+            // kapp shows no managers.
+            (false, Some(_)) => NamedDrift::None,
+        },
         strict: options.strict,
         recreates_contents: options.recreates_contents,
         // kapp has an order of its own.

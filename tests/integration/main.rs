@@ -41,6 +41,7 @@ mod gates;
 mod harness;
 mod hostile;
 mod hostile_definitions;
+mod hot_fixes;
 mod judged;
 mod kapp;
 mod kapp_behaviour;
@@ -151,6 +152,7 @@ fn all_tests() -> Vec<TestCase> {
         harness::tests(),
         hostile::tests(),
         hostile_definitions::tests(),
+        hot_fixes::tests(),
         judged::tests(),
         kapp::tests(),
         kapp_behaviour::tests(),

@@ -72,6 +72,7 @@ impl Writer {
         let mut continued = None;
         if let (Some(answer), Some(known)) = (told, &planned.takeover) {
             let autoscaled = takeover::Autoscaled::Known(known.keeps_replicas);
+            let blocking: Vec<_> = known.blocking.iter().map(|field| field.path.clone()).collect();
             let scene = takeover::Scene {
                 cluster: &*self.cluster,
                 address,
@@ -80,6 +81,7 @@ impl Writer {
                 answer,
                 autoscaled,
                 exclusive: &known.exclusive,
+                blocking: &blocking,
                 guard: Guard::Identity,
             };
             continued = match takeover::continue_work(scene).await {

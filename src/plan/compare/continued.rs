@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use crate::cluster::{Address, ClusterError, ErrorKind, Guard, Written, estimate};
+use crate::config::Path;
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::compared::Compared;
 use crate::plan::diff::{self, DiffOptions};
@@ -33,25 +34,14 @@ pub(super) async fn continue_work(
     if context.stamp.label_value.is_none() {
         return Ok(false);
     }
-    let Before { address, live, body, answer, guard } = before;
+    let Before { live, body, answer, .. } = before;
     let told = match answer {
         Ok(written) => takeover::Answer::Object(&written.object),
         Err(error) if error.kind == ErrorKind::Invalid => takeover::Answer::Invalid,
         Err(_) => return Ok(false),
     };
-    let autoscaled = takeover::Autoscaled::By(context.autoscaled);
     let exclusive = takeover::exclusive_paths(context.stamp.config, body);
-    let scene = takeover::Scene {
-        cluster: context.cluster,
-        address,
-        live,
-        body,
-        answer: told,
-        autoscaled,
-        exclusive: &exclusive,
-        guard,
-    };
-    let continued = match takeover::continue_work(scene).await {
+    let continued = match takeover::continue_work(scene(context, before, told, &exclusive)).await {
         None => return Ok(false),
         Some(Ok(continued)) => continued,
         // The plain answer applies.
@@ -72,15 +62,74 @@ pub(super) async fn continue_work(
             }
         },
     };
-    compared.verification = Verification::Server;
     if let Ok(written) = answer {
         compared.warnings.clone_from(&written.warnings);
     }
-    compared.notes.push(continued.takeover.note());
+    record(continued, strategy, compared);
+    Ok(true)
+}
+
+/// If the server refuses the manifest only because of fields that it does not have, computes the difference after their
+/// removal. Returns whether that completes the comparison.
+pub(super) async fn unblock(
+    context: Context<'_>,
+    before: Before<'_>,
+    strategy: UpdateStrategy,
+    compared: &mut Compared,
+) -> Result<bool, ClusterError> {
+    let Err(refusal) = before.answer else { return Ok(false) };
+    let in_place = matches!(strategy, UpdateStrategy::Apply | UpdateStrategy::FallbackOnReplace);
+    if context.stamp.label_value.is_none() || refusal.kind != ErrorKind::Invalid || !in_place {
+        return Ok(false);
+    }
+    let exclusive = takeover::exclusive_paths(context.stamp.config, before.body);
+    let scene = scene(context, before, takeover::Answer::Invalid, &exclusive);
+    match takeover::unblock(scene, refusal).await {
+        Ok(None) => return Ok(false),
+        Ok(Some(continued)) => record(continued, UpdateStrategy::Apply, compared),
+        Err(error) => {
+            if matches!(
+                error.kind,
+                ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy
+            ) {
+                return Err(error);
+            }
+            compared.operation = Operation::Update;
+            compared.fields =
+                diff::diff(before.live, &estimate::applied(before.live, before.body), &DiffOptions::default());
+            compared.refused = Some(error);
+        }
+    }
+    Ok(true)
+}
+
+fn scene<'a>(
+    context: Context<'a>,
+    before: Before<'a>,
+    answer: takeover::Answer<'a>,
+    exclusive: &'a [Path],
+) -> takeover::Scene<'a> {
+    let Before { address, live, body, guard, .. } = before;
+    let autoscaled = takeover::Autoscaled::By(context.autoscaled);
+    takeover::Scene {
+        cluster: context.cluster,
+        address,
+        live,
+        body,
+        answer,
+        autoscaled,
+        exclusive,
+        blocking: &[],
+        guard,
+    }
+}
+
+fn record(continued: takeover::Continued, strategy: UpdateStrategy, compared: &mut Compared) {
+    compared.verification = Verification::Server;
+    compared.notes.extend(continued.takeover.notes());
     compared.fields = continued.fields;
     compared.result = Some(continued.result);
     // If no value changes, nothing has to be replaced.
     compared.operation = if compared.fields.is_empty() { Operation::Update } else { strategy.operation() };
     compared.takeover = Some(continued.takeover);
-    Ok(true)
 }

@@ -10,7 +10,9 @@ use pushback_preflight::source::value_at;
 use pushback_preflight::{ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
-use super::{NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas};
+use super::{
+    NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas, union,
+};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Guard, Patch, estimate};
 use crate::config::{Path, path};
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
@@ -36,6 +38,8 @@ pub struct Scene<'a> {
     pub autoscaled: Autoscaled<'a>,
     /// Fields that nobody else is to own.
     pub exclusive: &'a [Path],
+    /// Fields that the server does not accept beside the manifest.
+    pub blocking: &'a [Vec<Element>],
     /// What the dry-runs are guarded by.
     pub guard: Guard,
 }
@@ -88,23 +92,46 @@ pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused
         known = fields::managers(answer).ok()?;
         known.retain(|entry| is_predecessor(&entry.owner));
     }
-    if !is_needed(&known) && !is_shared(&known, scene.exclusive, scene.live) {
+    let is_blocked = matches!(scene.answer, Answer::Invalid) && !scene.blocking.is_empty();
+    if !is_needed(&known) && !is_shared(&known, scene.exclusive, scene.live) && !is_blocked {
         return None;
     }
-    let wanted = wanted(&scene, &known);
-    let keeps_replicas = matches!(scene.autoscaled, Autoscaled::Known(true));
-    let mut planned = plan(scene.live, known.clone(), &wanted, keeps_replicas, scene.exclusive);
-    if let Ok(Some(takeover)) = &planned
-        && takeover.removals.iter().any(|removal| replicas().starts_with(removal))
-        && let Autoscaled::By(targets) = scene.autoscaled
-        && is_autoscaled(&scene, targets).await
-    {
-        planned = plan(scene.live, known, &wanted, true, scene.exclusive);
-    }
-    match planned {
+    match planned(&scene, known).await {
         Ok(None) => None,
         Ok(Some(takeover)) => Some(preview(&scene, takeover).await.map_err(Refused::Server)),
         Err(other) => Some(Err(Refused::Impossible(explain(scene.cluster, scene.address, &other).await))),
+    }
+}
+
+/// Asks the server whether it accepts the manifest without the blocking fields; `None` if it does not.
+///
+/// # Errors
+/// The cluster does not answer, or the object has changed.
+pub(super) async fn attempt(scene: &Scene<'_>) -> Result<Option<Continued>, ClusterError> {
+    let Ok(known) = fields::managers(scene.live) else { return Ok(None) };
+    let Ok(Some(takeover)) = planned(scene, known).await else { return Ok(None) };
+    match try_removals(scene, &merged(scene, &takeover), &takeover, &takeover.removals).await {
+        Ok(result) => Ok(Some(continued(scene, takeover, result))),
+        Err(error) if is_about_content(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Plans the takeover, without the replicas of an object that is autoscaled.
+async fn planned(scene: &Scene<'_>, known: Vec<ManagerEntry>) -> Result<Option<Takeover>, OtherVersion> {
+    let Scene { live, exclusive, blocking, .. } = *scene;
+    let wanted = wanted(scene, &known);
+    let keeps_replicas = matches!(scene.autoscaled, Autoscaled::Known(true));
+    let planned = plan(live, known.clone(), &wanted, keeps_replicas, exclusive, blocking);
+    match &planned {
+        Ok(Some(takeover))
+            if takeover.removals.iter().any(|removal| replicas().starts_with(removal))
+                && let Autoscaled::By(targets) = scene.autoscaled
+                && is_autoscaled(scene, targets).await =>
+        {
+            plan(live, known, &wanted, true, exclusive, blocking)
+        }
+        _ => planned,
     }
 }
 
@@ -117,10 +144,6 @@ fn wanted(scene: &Scene<'_>, known: &[ManagerEntry]) -> FieldSet {
         }
         Answer::Invalid => estimate::present(&union(known), scene.body),
     }
-}
-
-fn union(known: &[ManagerEntry]) -> FieldSet {
-    known.iter().fold(FieldSet::default(), |union, entry| union.union(&entry.fields))
 }
 
 async fn is_autoscaled(scene: &Scene<'_>, targets: &BTreeSet<ObjectKey>) -> bool {
@@ -155,14 +178,7 @@ async fn explain(cluster: &dyn Cluster, address: &Address, other: &OtherVersion)
 
 /// Finds the removals that the server accepts, if possible all, and the resulting object.
 async fn preview(scene: &Scene<'_>, mut takeover: Takeover) -> Result<Continued, ClusterError> {
-    let mut merged = match scene.answer {
-        Answer::Object(answer) => answer.clone(),
-        Answer::Invalid => scene.live.clone(),
-    };
-    if matches!(scene.answer, Answer::Invalid) {
-        estimate::overlay(&mut merged, scene.body, Some(&takeover.ours.fields));
-    }
-    let merged = &merged;
+    let merged = &merged(scene, &takeover);
     if is_custom_group(&scene.address.kind.group) {
         takeover.keep(&emptying(&takeover, merged), scene.live);
     }
@@ -194,6 +210,19 @@ async fn preview(scene: &Scene<'_>, mut takeover: Takeover) -> Result<Continued,
     refused.sort();
     takeover.keep(&refused, scene.live);
     Ok(continued(scene, takeover, result))
+}
+
+/// The manifest over the live object.
+fn merged(scene: &Scene<'_>, takeover: &Takeover) -> Value {
+    match scene.answer {
+        Answer::Object(answer) => answer.clone(),
+        Answer::Invalid => {
+            let mut merged = scene.live.clone();
+            let all = union(&takeover.others).union(&takeover.ours.fields);
+            estimate::overlay(&mut merged, scene.body, Some(&all));
+            merged
+        }
+    }
 }
 
 fn halves(mut group: Vec<Vec<Element>>) -> Vec<Vec<Vec<Element>>> {

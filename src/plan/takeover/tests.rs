@@ -14,7 +14,7 @@ fn object(entries: &[Value]) -> Value {
 
 fn planned(live: &Value, wanted: &Value, keeps_replicas: bool) -> Result<Option<Takeover>, OtherVersion> {
     let wanted = FieldSet::parse(wanted).expect("a set");
-    plan(live, fields::managers(live).expect("entries"), &wanted, keeps_replicas, &[])
+    plan(live, fields::managers(live).expect("entries"), &wanted, keeps_replicas, &[], &[])
 }
 
 fn takeover(live: &Value, wanted: &Value) -> Takeover {
@@ -56,7 +56,8 @@ fn what_others_set_where_ownership_is_exclusive_goes_and_the_rest_stays_theirs()
     let known = fields::managers(&live).expect("entries");
     assert!(is_shared(&known, std::slice::from_ref(&data), &live) && !is_shared(&known, &[], &live));
     let wanted = FieldSet::parse(&json!({"f:data": {"f:a": {}}})).expect("a set");
-    let takeover = plan(&live, known, &wanted, false, &[data]).expect("one API version").expect("something shared");
+    let takeover =
+        plan(&live, known, &wanted, false, &[data], &[]).expect("one API version").expect("something shared");
     assert_eq!(removed(&takeover, &live), ["data.b"]);
     let entries = entries(&takeover);
     assert_eq!(entries[0]["fieldsV1"], json!({"f:data": {"f:a": {}, "f:b": {}}}));
