@@ -7,6 +7,7 @@ pub mod apply;
 pub mod base;
 pub mod compare;
 pub mod connect;
+mod conversion_files;
 mod conversion_plans;
 pub mod delete;
 pub mod details;

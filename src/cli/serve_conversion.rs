@@ -15,7 +15,7 @@ use crate::environment::wall_clock;
 use crate::exit::ExitCode;
 use crate::report::output::Output;
 use crate::report::serve_text;
-use crate::run::serve_conversion::{files, run as serve};
+use crate::run::serve_conversion::{ServedFiles, run as serve};
 use crate::serve::{Journal, Notice, Settings};
 
 /// Serve conversions.
@@ -86,16 +86,17 @@ pub async fn run(global: &GlobalArgs, arguments: ServeConversionArgs) -> ExitCod
     if let Some(ServeConversionCommand::PrintCrdPatch(arguments)) = arguments.command {
         return print_crd_patch::run(global, &arguments);
     }
+    let served = ServedFiles { crds: arguments.crd, plans: arguments.plan };
     let settings = Settings {
         listen: arguments.listen,
         metrics_listen: arguments.metrics_listen,
         certificate: arguments.tls_cert.unwrap_or_default(),
         key: arguments.tls_key.unwrap_or_default(),
-        plans: files(&arguments.crd, &arguments.plan),
+        plans: served.all(),
         longest_request: usize::from(arguments.max_request) << 20,
         drain: arguments.drain,
     };
-    match serve(settings, Arc::new(Log)).await {
+    match serve(settings, served, Arc::new(Log)).await {
         Ok(()) => ExitCode::Success,
         Err(error) => fail(global, &error),
     }

@@ -3,52 +3,73 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_crd::stack;
 use pushback_preflight::conversion::review::Reviewer;
-use pushback_preflight::conversion::{ConversionPlan, Converter, compile, is_plan, read};
+use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
 use pushback_preflight::source::Document;
 use pushback_preflight::{ObjectExt, Position};
 
+use super::conversion_files::{self, FileRole};
 use super::error::CommandError;
 use super::signals;
 use crate::manifest::InputError;
 use crate::manifest::files::{SourceFile, shown};
-use crate::manifest::yaml::{self, Limits};
 use crate::serve::{Journal, Settings, StartError, serve};
 
 pub mod patch;
+
+/// Files with CRDs, and files with plans for them; one may hold both.
+#[derive(Clone, Debug, Default)]
+pub struct ServedFiles {
+    /// Files that must hold a CRD.
+    pub crds: Vec<PathBuf>,
+    /// Files that must hold a plan.
+    pub plans: Vec<PathBuf>,
+}
+
+impl ServedFiles {
+    /// Every file once.
+    #[must_use]
+    pub fn all(&self) -> Vec<PathBuf> {
+        let mut files = self.crds.clone();
+        files.extend(self.plans.iter().filter(|plan| !self.crds.contains(plan)).cloned());
+        files
+    }
+
+    fn roles(&self, path: &PathBuf) -> Vec<FileRole> {
+        let roles = [(FileRole::Crds, &self.crds), (FileRole::Plans, &self.plans)];
+        roles.into_iter().filter(|(_, files)| files.contains(path)).map(|(role, _)| role).collect()
+    }
+}
 
 /// Serves until a signal comes.
 ///
 /// # Errors
 /// A file cannot be used, or a port cannot be opened.
-pub async fn run(settings: Settings, journal: Arc<dyn Journal>) -> Result<(), CommandError> {
+pub async fn run(settings: Settings, served: ServedFiles, journal: Arc<dyn Journal>) -> Result<(), CommandError> {
     let (_, stop) = signals::listen();
     // Schemas may be nested deeply.
-    let compile = |files: &[SourceFile]| stack::with_room(|| reviewer(files));
+    let compile = move |files: &[SourceFile]| stack::with_room(|| reviewer(&served, files));
     serve(settings, Arc::new(compile), journal, stop).await.map_err(|error| match error {
         StartError::Plans(errors) => errors.into(),
         StartError::Other(message) => CommandError::usage(message),
     })
 }
 
-/// Compiles every definition with its plan; without one, conversions are as the schemas give them.
-fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
+/// Compiles every CRD with its plan; without one, conversions are as the schemas give them.
+fn reviewer(served: &ServedFiles, files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
     let (mut plans, mut definitions, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
-        let loaded = yaml::load(&shown(&file.path), &file.bytes, &Limits::default()).map_err(|error| vec![error])?;
-        for document in loaded.documents {
-            let document = Document::from(document);
-            if is_plan(&document.value) {
-                match read(&document) {
-                    Ok(plan) => plans.push(plan),
-                    Err(more) => errors.extend(more),
-                }
-            } else if document.value.text("/kind") == DEFINITION {
-                definitions.push(document);
+        match conversion_files::parse(&shown(&file.path), &file.bytes, &served.roles(&file.path)) {
+            Ok(found) => {
+                plans.extend(found.plans.into_iter().map(|given| given.plan));
+                definitions.extend(found.crds);
             }
+            Err(more) => errors.extend(more),
         }
+    }
+    if !errors.is_empty() {
+        return Err(errors);
     }
     let name = |definition: &Document| definition.value.name().to_owned();
     for (index, plan) in plans.iter().enumerate() {
@@ -59,10 +80,6 @@ fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
         if let Some(earlier) = plans[..index].iter().find(|earlier| earlier.name == plan.name) {
             errors.push(error(format!("there is another plan for {}: {}", plan.name, earlier.position)));
         }
-    }
-    if definitions.is_empty() {
-        let files: Vec<String> = files.iter().map(|file| shown(&file.path)).collect();
-        errors.push(of_all(format!("no definition is in {}", files.join(", "))));
     }
     let mut converters: Vec<Converter> = Vec::new();
     for definition in &definitions {
@@ -85,12 +102,4 @@ fn reviewer(files: &[SourceFile]) -> Result<Reviewer, Vec<InputError>> {
 
 fn of_all(message: String) -> InputError {
     InputError { message, position: Position::default(), hints: Vec::new() }
-}
-
-/// The files to read: one may hold definitions and plans.
-#[must_use]
-pub fn files(definitions: &[PathBuf], plans: &[PathBuf]) -> Vec<PathBuf> {
-    let mut files = definitions.to_vec();
-    files.extend(plans.iter().filter(|plan| !definitions.contains(plan)).cloned());
-    files
 }

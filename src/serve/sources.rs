@@ -33,11 +33,41 @@ pub(super) struct Sources {
     pub(super) compile: Arc<Compile>,
 }
 
-/// What was looked at last: files are tried once, whether they can be used or not.
+/// Digests of the files that were tried last: each state of the files is tried once, whether it can be used or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    plans: [u8; 32],
-    certificate: [u8; 32],
+    plans: Tried,
+    certificate: Tried,
+}
+
+/// Digests of the same files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tried {
+    /// At the last attempt to use them.
+    last: [u8; 32],
+    /// At the last read, if they differed then.
+    changed: Option<[u8; 32]>,
+}
+
+impl Tried {
+    fn now(digest: [u8; 32]) -> Self {
+        Self { last: digest, changed: None }
+    }
+
+    /// Whether changed files are to be tried: only once two reads in a row return the same bytes, because somebody may
+    /// still be writing them.
+    fn is_due(&mut self, digest: [u8; 32]) -> bool {
+        if digest == self.last {
+            self.changed = None;
+            return false;
+        }
+        if self.changed == Some(digest) {
+            *self = Self::now(digest);
+            return true;
+        }
+        self.changed = Some(digest);
+        false
+    }
 }
 
 type Files = Result<Vec<SourceFile>, String>;
@@ -49,7 +79,7 @@ impl Sources {
     /// A file cannot be read, or everything that is wrong with plans and definitions.
     pub(super) fn reviewer(&self, seen: &mut Seen) -> Result<Reviewer, Vec<InputError>> {
         let files = read(&self.plans);
-        seen.plans = digest(&files);
+        seen.plans = Tried::now(digest(&files));
         self.compiled(files)
     }
 
@@ -64,7 +94,7 @@ impl Sources {
     /// Why they cannot be used.
     pub(super) fn identity(&self, seen: &mut Seen) -> Result<Identity, String> {
         let files = read([&self.certificate, &self.key]);
-        seen.certificate = digest(&files);
+        seen.certificate = Tried::now(digest(&files));
         self.identified(files)
     }
 
@@ -93,9 +123,13 @@ impl Sources {
     }
 
     fn look(&self, seen: &mut Seen, service: &Service, current: &Current) {
+        self.look_at_plans(seen, service);
+        self.look_at_certificate(seen, service, current);
+    }
+
+    fn look_at_plans(&self, seen: &mut Seen, service: &Service) {
         let plans = read(&self.plans);
-        let found = digest(&plans);
-        if found != seen.plans {
+        if seen.plans.is_due(digest(&plans)) {
             match self.compiled(plans) {
                 Ok(reviewer) => service.exchange(reviewer),
                 Err(errors) => {
@@ -104,11 +138,12 @@ impl Sources {
                     service.journal.note(&Notice::PlansRefused { errors });
                 }
             }
-            seen.plans = found;
         }
+    }
+
+    fn look_at_certificate(&self, seen: &mut Seen, service: &Service, current: &Current) {
         let pair = read([&self.certificate, &self.key]);
-        let found = digest(&pair);
-        if found != seen.certificate {
+        if seen.certificate.is_due(digest(&pair)) {
             match self.identified(pair) {
                 Ok(identity) => {
                     service.certified(&identity);
@@ -119,7 +154,6 @@ impl Sources {
                     service.journal.note(&Notice::CertificateRefused { reason });
                 }
             }
-            seen.certificate = found;
         }
     }
 }
@@ -149,4 +183,67 @@ fn digest(files: &Files) -> [u8; 32] {
         }
     }
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::notice::Journal;
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Journal for Notes {
+        fn note(&self, notice: &Notice) {
+            let text = match notice {
+                Notice::PlansLoaded { generation, .. } => format!("loaded {generation}"),
+                Notice::PlansRefused { errors } => format!("refused {}", errors.join(", ")),
+                _ => return,
+            };
+            self.0.lock().expect("notes").push(text);
+        }
+    }
+
+    #[test]
+    fn changed_plans_are_tried_once_two_reads_agree() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let plan = folder.path().join("plan.yaml");
+        let compile = |files: &[SourceFile]| match files[0].bytes.as_slice() {
+            b"good" | b"better" => Ok(Reviewer::new(Vec::new()).expect("a reviewer")),
+            other => Err(vec![InputError {
+                message: String::from_utf8_lossy(other).into_owned(),
+                position: Default::default(),
+                hints: Vec::new(),
+            }]),
+        };
+        let sources = Sources {
+            certificate: PathBuf::new(),
+            key: PathBuf::new(),
+            plans: vec![plan.clone()],
+            compile: Arc::new(compile),
+        };
+        std::fs::write(&plan, "good").expect("a file");
+        let mut seen = Seen::default();
+        let reviewer = sources.reviewer(&mut seen).expect("a reviewer");
+        let notes = Arc::new(Notes::default());
+        let service = Service::new(reviewer, Arc::<Notes>::clone(&notes), 1024);
+        let mut look = |text: &str| {
+            std::fs::write(&plan, text).expect("a file");
+            sources.look_at_plans(&mut seen, &service);
+            std::mem::take(&mut *notes.0.lock().expect("notes"))
+        };
+        assert_eq!(look("good"), ["loaded 1"]);
+        // Written piece by piece, and a state that comes and goes.
+        for text in ["", "b", "bet", "better", "good", "better"] {
+            assert_eq!(look(text), Vec::<String>::new(), "{text:?}");
+        }
+        assert_eq!(look("better"), ["loaded 2"]);
+        assert_eq!(look("better"), Vec::<String>::new());
+        // What cannot be used is reported once, and what was in use stays.
+        assert_eq!(look("bad"), Vec::<String>::new());
+        assert_eq!(look("bad"), ["refused bad"]);
+        assert_eq!(look("bad"), Vec::<String>::new());
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_preflight::conversion::plan::Unassessed;
-use pushback_preflight::conversion::{ConversionPlan, Converter, compile, is_plan, read};
+use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
 use pushback_preflight::source::Document;
 use pushback_preflight::{ObjectExt, Position};
 use serde_json::Value;
@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::environment::reason;
 use crate::manifest::yaml::{Limits, load};
 use crate::manifest::{InputError, files};
+use crate::run::conversion_files::{self, FileRole};
 use crate::run::error::CommandError;
 
 /// The files that a conversion needs.
@@ -51,15 +52,14 @@ impl ConversionFiles {
         let plan = match &self.plan {
             None => None,
             Some(path) => {
-                let plans = documents(path)?.into_iter().filter(|document| is_plan(&document.value));
-                Some(read(&only(plans.collect(), path, "ConversionPlan")?)?)
+                let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[FileRole::Plans])?;
+                Some(only(found.plans, path, "ConversionPlan")?.plan)
             }
         };
-        let mut definitions = documents(&self.definition)?;
-        let name = |document: &Document| document.value.text("/metadata/name").to_owned();
-        definitions.retain(|document| {
-            document.value.text("/kind") == DEFINITION && plan.as_ref().is_none_or(|plan| plan.name == name(document))
-        });
+        let crds = text(&self.definition)?;
+        let crds = conversion_files::parse(&files::shown(&self.definition), crds.as_bytes(), &[FileRole::Crds])?;
+        let mut definitions = crds.crds;
+        definitions.retain(|document| plan.as_ref().is_none_or(|plan| plan.name == document.value.name()));
         let what = plan.as_ref().map_or_else(|| DEFINITION.to_owned(), |plan| format!("definition {}", plan.name));
         let definition = only(definitions, &self.definition, &what)?;
         let plan = plan.unwrap_or_else(|| ConversionPlan::derived(&definition));
@@ -67,7 +67,7 @@ impl ConversionFiles {
     }
 }
 
-fn only(mut documents: Vec<Document>, path: &Path, what: &str) -> Result<Document, CommandError> {
+fn only<T>(mut documents: Vec<T>, path: &Path, what: &str) -> Result<T, CommandError> {
     let count = documents.len();
     documents.pop().filter(|_| count == 1).ok_or_else(|| {
         let message = format!("expected one {what}, found {count}");

@@ -7,16 +7,18 @@ use std::time::Duration;
 
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_preflight::ObjectExt;
-use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource, is_plan};
+use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use serde_json::Value;
 
-use super::conversion::documents;
+use super::conversion::text;
 use super::{Connected, connected};
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
 use crate::cluster::{Address, ClusterError};
 use crate::exit::ExitCode;
+use crate::manifest::files;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
+use crate::run::conversion_files::{self, PlanDocument};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::{until_dismissed, until_stopped};
@@ -143,13 +145,13 @@ impl Replace {
     fn read(&self) -> Result<(BTreeMap<String, Value>, ConversionPlans), CommandError> {
         let (mut definitions, mut plans) = (BTreeMap::new(), Vec::new());
         for path in &self.files {
-            for document in documents(path)? {
-                if is_plan(&document.value) {
-                    plans.push(GivenPlan::of_document(document, PlanSource::Policy)?);
-                } else if document.value.text("/kind") == DEFINITION {
-                    definitions.insert(document.value.name().to_owned(), document.value);
-                }
-            }
+            let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[])?;
+            plans.extend(found.plans.into_iter().map(|PlanDocument { plan, document }| GivenPlan {
+                definition: plan.name,
+                document,
+                source: PlanSource::Policy,
+            }));
+            definitions.extend(found.crds.into_iter().map(|crd| (crd.value.name().to_owned(), crd.value)));
         }
         if definitions.is_empty() && !self.files.is_empty() {
             return Err(CommandError::usage(format!("the files have no {DEFINITION}")));

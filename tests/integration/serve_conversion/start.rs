@@ -73,7 +73,18 @@ fn what_cannot_be_served_is_refused_at_the_start() {
     refused(served(&place, &["--tls-key", "other.key"]), "the key is not that of the certificate");
     place.write("empty.yaml", "kind: Other\n");
     let none = ["serve-conversion", "--crd", "empty.yaml", "--tls-cert", "tls.crt", "--tls-key", "tls.key"];
-    refused(place.run(&none), "no definition is in empty.yaml");
+    refused(
+        place.run(&none),
+        "expected a ConversionPlan or a CustomResourceDefinition, found a document of kind Other",
+    );
+    place.write("empty.yaml", "---\n");
+    refused(place.run(&none), "empty.yaml: expected a CustomResourceDefinition, found none");
+    // Without its plan, the server would answer with empty objects.
+    let whole = "apiVersion: pushback.dev/v1alpha1\nkind: ConversionPlan\nmetadata: {name: tests.example.com}\n";
+    for cut in ["", &whole[..40], &whole[..whole.len() - 3], "# plan\n", "apiVersion: v1\nkind: List\n"] {
+        place.write("changed.yaml", cut);
+        refused(served(&place, &["--tls-key", "tls.key", "--plan", "changed.yaml"]), "changed.yaml");
+    }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     refused(
