@@ -2,7 +2,9 @@
 //! are read again when their files change; what cannot be used leaves the ones in use where they are.
 
 mod certificate;
+mod connections;
 mod handler;
+mod intake;
 mod metrics;
 mod notice;
 mod server;

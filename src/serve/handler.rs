@@ -10,24 +10,19 @@ use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Body, Bytes, Incoming};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
 use pushback_preflight::conversion::review::{self, Answer, Done, Reviewer};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use super::certificate::Identity;
+use super::intake::{Intake, IntakeError, Received};
 use super::metrics::{Metrics, Outcome};
 use super::notice::{Journal, Notice};
 
 /// The API server waits 30 s for a webhook.
 const DEADLINE: Duration = Duration::from_secs(25);
-
-/// So many of the largest requests are in memory at once.
-const LARGEST_AT_ONCE: usize = 4;
-
-/// The unit in which memory is counted.
-const KIBIBYTE: usize = 1024;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -36,10 +31,7 @@ pub(super) struct Service {
     pub(super) metrics: Metrics,
     pub(super) journal: Arc<dyn Journal>,
     draining: AtomicBool,
-    /// Most bytes of a request.
-    longest: usize,
-    /// Kibibytes of requests.
-    memory: Arc<Semaphore>,
+    intake: Intake,
     processors: Arc<Semaphore>,
 }
 
@@ -93,8 +85,7 @@ impl Service {
             metrics: Metrics::default(),
             journal,
             draining: AtomicBool::new(false),
-            longest,
-            memory: Arc::new(Semaphore::new(LARGEST_AT_ONCE * longest.div_ceil(KIBIBYTE))),
+            intake: Intake::new(longest),
             processors: Arc::new(Semaphore::new(processors)),
         };
         service.exchange(reviewer);
@@ -170,27 +161,21 @@ impl Service {
     }
 
     async fn convert(self: &Arc<Self>, body: Incoming) -> Reply {
-        let too_large = || {
-            let reason = format!("the request is larger than {} MiB; --max-request allows more", self.longest >> 20);
-            Reply::text(Outcome::TooLarge, StatusCode::PAYLOAD_TOO_LARGE, reason)
-        };
-        let size = body.size_hint();
-        if size.lower() > self.longest as u64 {
-            return too_large();
-        }
-        // Without a length, a body may become as long as any.
-        let known = size.exact().and_then(|size| usize::try_from(size).ok());
-        let size = known.unwrap_or(self.longest);
-        let Some(memory) = permit(&self.memory, size.div_ceil(KIBIBYTE).max(1)).await else { return closed() };
-        let body = match whole(Limited::new(body, self.longest), known.unwrap_or_default()).await {
-            Ok(body) => body,
-            Err(error) if error.is::<LengthLimitError>() => return too_large(),
+        let Received { bytes: body, memory } = match self.intake.read(body).await {
+            Ok(received) => received,
             Err(error) => {
-                let reason = format!("the request ended early: {error}");
-                return Reply::text(Outcome::Broken, StatusCode::BAD_REQUEST, reason);
+                let (outcome, status) = match error {
+                    IntakeError::TooLarge(_) => (Outcome::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
+                    IntakeError::Late(_) => (Outcome::TimedOut, StatusCode::REQUEST_TIMEOUT),
+                    IntakeError::Ended(_) => (Outcome::Broken, StatusCode::BAD_REQUEST),
+                    IntakeError::Closed => (Outcome::Broken, StatusCode::SERVICE_UNAVAILABLE),
+                };
+                return Reply::text(outcome, status, error.to_string());
             }
         };
-        let Some(processor) = permit(&self.processors, 1).await else { return closed() };
+        let Ok(processor) = Arc::clone(&self.processors).acquire_owned().await else {
+            return Reply::text(Outcome::Broken, StatusCode::SERVICE_UNAVAILABLE, IntakeError::Closed.to_string());
+        };
         let reviewer = Arc::clone(&self.reviewer.read().unwrap_or_else(PoisonError::into_inner));
         let work = spawn_blocking(move || {
             let reply = Reply::to(body, |request| reviewer.answer(request));
@@ -203,26 +188,6 @@ impl Service {
             Reply::text(Outcome::Panicked, StatusCode::INTERNAL_SERVER_ERROR, reason)
         })
     }
-}
-
-/// The bytes of a body, in one place from the start: pieces that are put together at the end are in memory twice.
-async fn whole<B: Body<Data = Bytes> + Unpin>(mut body: B, size: usize) -> Result<Vec<u8>, B::Error> {
-    let mut bytes = Vec::with_capacity(size);
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            bytes.extend_from_slice(&data);
-        }
-    }
-    Ok(bytes)
-}
-
-async fn permit(semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
-    Arc::clone(semaphore).acquire_many_owned(u32::try_from(count).unwrap_or(u32::MAX)).await.ok()
-}
-
-/// No semaphore is closed while the server runs.
-fn closed() -> Reply {
-    Reply::text(Outcome::Broken, StatusCode::SERVICE_UNAVAILABLE, "the server is ending".to_owned())
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::certificate::Current;
+use super::connections::{Connection, Connections};
 use super::handler::Service;
 use super::notice::{Journal, Notice};
 use super::sources::{Compile, Seen, Sources};
@@ -26,9 +27,6 @@ use crate::stop::Stop;
 
 /// Most connections; an API server keeps some dozens.
 const CONNECTIONS: usize = 1024;
-
-/// Time for a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Time without a request after which a connection is closed: longer than the 90 s after which the API server closes it,
 /// since what it sends while we close is lost.
@@ -93,7 +91,7 @@ pub async fn serve(
         ports,
         acceptor: TlsAcceptor::from(tls),
         service: Arc::clone(&service),
-        connections: Arc::new(Semaphore::new(CONNECTIONS)),
+        connections: Connections::new(CONNECTIONS),
         graceful: GracefulShutdown::new(),
     };
     server.ports.tell(&*journal);
@@ -168,7 +166,7 @@ struct Server {
     ports: Ports,
     acceptor: TlsAcceptor,
     service: Arc<Service>,
-    connections: Arc<Semaphore>,
+    connections: Connections,
     graceful: GracefulShutdown,
 }
 
@@ -178,37 +176,38 @@ impl Server {
         let mut end = std::pin::pin!(end);
         loop {
             let next = async {
-                // Whoever comes when there are too many waits to be taken.
-                let room = Arc::clone(&self.connections).acquire_owned().await;
-                (room, self.ports.next().await)
+                let next = self.ports.next().await;
+                (self.connections.admit().await, next)
             };
             let next = tokio::select! {
                 () = &mut end => return,
                 next = next => next,
             };
             match next {
-                (Ok(room), Ok((stream, peer, is_tls))) => self.spawn(stream, peer.ip(), is_tls, room),
+                (Some(open), Ok((stream, peer, is_tls))) => self.spawn(stream, peer.ip(), is_tls, open),
                 _ => sleep(REST).await,
             }
         }
     }
 
-    fn spawn(&self, stream: TcpStream, peer: IpAddr, is_tls: bool, room: OwnedSemaphorePermit) {
+    fn spawn(&self, stream: TcpStream, peer: IpAddr, is_tls: bool, open: Arc<Connection>) {
         let (service, watcher) = (Arc::clone(&self.service), self.graceful.watcher());
         let acceptor = self.acceptor.clone();
         // Answers are short: none waits for more to fill a packet.
         let _ = stream.set_nodelay(true);
         tokio::spawn(async move {
             if is_tls {
-                match timeout(HANDSHAKE, acceptor.accept(stream)).await {
-                    Ok(Ok(stream)) => talk(stream, peer, true, service, watcher).await,
-                    Ok(Err(error)) => refused(&service, peer, &error),
-                    Err(_) => refused(&service, peer, &io::ErrorKind::TimedOut.into()),
+                let accepted = tokio::select! {
+                    accepted = acceptor.accept(stream) => accepted,
+                    () = open.closed() => Err(io::ErrorKind::TimedOut.into()),
+                };
+                match accepted {
+                    Ok(stream) => talk(stream, peer, true, service, watcher, open).await,
+                    Err(error) => refused(&service, peer, &error),
                 }
             } else {
-                talk(stream, peer, false, service, watcher).await;
+                talk(stream, peer, false, service, watcher, open).await;
             }
-            drop(room);
         });
     }
 }
@@ -221,15 +220,139 @@ fn refused(service: &Service, peer: IpAddr, error: &io::Error) {
     }
 }
 
-async fn talk<S>(stream: S, peer: IpAddr, converts: bool, service: Arc<Service>, watcher: Watcher)
-where
+async fn talk<S>(
+    stream: S,
+    peer: IpAddr,
+    converts: bool,
+    service: Arc<Service>,
+    watcher: Watcher,
+    open: Arc<Connection>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let answering = service_fn(move |request| Arc::clone(&service).handle(peer, converts, request));
+    let asked = Arc::clone(&open);
+    let answering = service_fn(move |request| {
+        let (service, asked) = (Arc::clone(&service), Arc::clone(&asked));
+        async move {
+            let _busy = asked.busy();
+            service.handle(peer, converts, request).await
+        }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE)
         .serve_connection(TokioIo::new(stream), answering);
     // A client that goes away ends its connection; its requests are counted where they are answered.
-    let _ = watcher.watch(connection).await;
+    tokio::select! {
+        _ = watcher.watch(connection) => {}
+        () = open.closed() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use futures::future::join_all;
+    use pushback_preflight::conversion::review::Reviewer;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const LONGEST: usize = 64 * 1024;
+
+    /// Nobody reads it.
+    #[derive(Debug)]
+    struct Silent;
+
+    impl Journal for Silent {
+        fn note(&self, _: &Notice) {}
+    }
+
+    struct Served {
+        service: Arc<Service>,
+        connections: Connections,
+        graceful: GracefulShutdown,
+    }
+
+    impl Served {
+        fn new() -> Self {
+            let reviewer = Reviewer::new(Vec::new()).expect("a reviewer");
+            let service = Arc::new(Service::new(reviewer, Arc::new(Silent), LONGEST));
+            Self { service, connections: Connections::new(64), graceful: GracefulShutdown::new() }
+        }
+
+        async fn connect(&self) -> DuplexStream {
+            let (client, server) = tokio::io::duplex(LONGEST);
+            let open = self.connections.admit().await.expect("room");
+            let service = Arc::clone(&self.service);
+            tokio::spawn(talk(server, Ipv4Addr::LOCALHOST.into(), true, service, self.graceful.watcher(), open));
+            client
+        }
+
+        /// Sends the head of a request, and the first bytes of its body.
+        async fn begin(&self, length: usize, sent: usize) -> DuplexStream {
+            let mut client = self.connect().await;
+            let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n");
+            client.write_all(head.as_bytes()).await.expect("a connection");
+            client.write_all(&vec![b' '; sent]).await.expect("a connection");
+            client
+        }
+    }
+
+    /// The status of the answer.
+    async fn status(client: &mut DuplexStream) -> String {
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+            match client.read_u8().await {
+                Ok(byte) => answer.push(byte),
+                Err(_) => break,
+            }
+        }
+        String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap_or("closed").to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_uploads_keep_no_review_waiting_and_end() {
+        let served = Served::new();
+        for sent in [0, 1, LONGEST / 4] {
+            let began = Instant::now();
+            let mut idle = Vec::new();
+            for _ in 0..4 {
+                idle.push(served.begin(LONGEST, sent).await);
+            }
+            // Malformed as a review, but read and answered.
+            let mut review = served.begin(2, 2).await;
+            assert_eq!(status(&mut review).await, "400", "{sent}");
+            assert_eq!(began.elapsed(), Duration::ZERO, "{sent}: it waited");
+            for client in &mut idle {
+                assert_eq!(status(client).await, "408", "{sent}");
+            }
+            assert!(began.elapsed() < Duration::from_secs(11), "{sent}: {:?}", began.elapsed());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn uploads_that_need_more_memory_together_than_there_is_end_one_by_one() {
+        let served = Served::new();
+        let began = Instant::now();
+        let mut clients = join_all((0..12).map(|_| served.begin(LONGEST, LONGEST / 2))).await;
+        let ends = clients.iter_mut().map(async |client| {
+            client.write_all(&vec![b' '; LONGEST / 2]).await.expect("a connection");
+            status(client).await
+        });
+        assert_eq!(join_all(ends).await, vec!["400"; 12]);
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn head_that_does_not_end_closes_the_connection() {
+        let served = Served::new();
+        let mut client = served.connect().await;
+        client.write_all(b"POST / HTTP/1.1\r\nhost: x\r\n").await.expect("a connection");
+        let began = Instant::now();
+        assert_eq!(status(&mut client).await, "closed");
+        assert!(began.elapsed() < Duration::from_secs(11), "{:?}", began.elapsed());
+    }
 }
