@@ -196,7 +196,12 @@ impl Migrate<'_> {
         events: &Events,
     ) -> Result<(), ClusterError> {
         let options = self.options;
-        let rewrite = RewriteOptions { keep_owners: options.keep_owners, dry_run: options.dry_run };
+        let rewrite = RewriteOptions {
+            keep_owners: options.keep_owners,
+            dry_run: options.dry_run,
+            // The first pass of a migration writes everything: the second confirms it at half the price.
+            confirm: options.verify_only,
+        };
         let mut pass = Pass { cluster: self.cluster, kind, pace: options.pace, shard: options.shard, rewrite };
         let record = ProgressRecord::of(&options.namespace, self.name, options.shard);
         let writes = self.writes();
@@ -246,6 +251,7 @@ impl Migrate<'_> {
             // One proof for all shards.
             pass.shard = None;
         }
+        pass.rewrite.confirm = true;
         while !done.proved && number < PASSES {
             number += 1;
             let mut page = Paged {

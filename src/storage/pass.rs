@@ -65,6 +65,9 @@ pub struct PassCount {
     pub objects: u64,
     /// Objects whose stored bytes changed.
     pub rewritten: u64,
+    /// Of these, objects of which a second write changed nothing.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub confirmed: u64,
     /// Objects that were stored in the storage version already.
     pub unchanged: u64,
     /// Objects that were deleted on the way.
@@ -91,10 +94,10 @@ pub struct RewriteFailure {
 }
 
 impl PassCount {
-    /// Whether every object was stored in the storage version before this pass.
+    /// Whether the last write of every object changed no stored byte, so that each is stored in the storage version.
     #[must_use]
     pub fn proves(&self) -> bool {
-        self.rewritten == 0 && self.failed == 0
+        self.rewritten == self.confirmed && self.failed == 0
     }
 
     fn add(&mut self, object: &Value, outcome: Result<Rewrite, ClusterError>) -> Result<(), ClusterError> {
@@ -102,8 +105,10 @@ impl PassCount {
         match outcome {
             Ok(Rewrite::Gone) => self.gone += 1,
             Ok(Rewrite::Unchanged) => self.unchanged += 1,
-            Ok(Rewrite::Rewritten(Effects { generation_grew, owners_moved, owners_at_risk })) => {
+            Ok(outcome @ (Rewrite::Rewritten(effects) | Rewrite::Confirmed(effects))) => {
+                let Effects { generation_grew, owners_moved, owners_at_risk } = effects;
                 self.rewritten += 1;
+                self.confirmed += u64::from(matches!(outcome, Rewrite::Confirmed(_)));
                 self.generation_grew += u64::from(generation_grew);
                 self.owners_moved += u64::from(owners_moved);
                 self.owners_at_risk += u64::from(owners_at_risk);
@@ -118,6 +123,11 @@ impl PassCount {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Whether an error would meet every object: no access, no server, no conversion webhook.

@@ -14,14 +14,17 @@ use serde_json::{Value, json};
 use super::converting::Mark;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, FIELD_MANAGER, Kind, Patch, Written};
 
-/// Most attempts for an object that others write too.
-const ATTEMPTS: u32 = 5;
+/// Most attempts for an object that others write too, maybe all the time.
+const ATTEMPTS: u32 = 20;
 
 /// What a rewrite did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrite {
     /// The stored bytes changed.
     Rewritten(Effects),
+    /// Field owners were moved to the storage version, and another write changed no stored byte: the object is stored in
+    /// the storage version. A client of another version adds such owners with each of its writes.
+    Confirmed(Effects),
     /// The stored bytes were the same already: proof that the object is stored in the storage version. The server skips
     /// a write only then.
     Unchanged,
@@ -58,6 +61,8 @@ pub struct RewriteOptions {
     pub keep_owners: bool,
     /// Whether nothing is stored. What would change is only known from the generation then.
     pub dry_run: bool,
+    /// Whether a write that moves field owners is followed by another one, which proves the stored version.
+    pub confirm: bool,
 }
 
 /// Rewrites the object that `seen` describes: its metadata, as a list returned it.
@@ -76,7 +81,16 @@ pub async fn rewrite(
     let mut refusal = None;
     for _ in 0..ATTEMPTS {
         let error = match write(cluster, &address, &seen, way, options).await {
-            Ok(written) => return Ok(compared(&seen, &written.object, kind, way, options)),
+            Ok(written) => match compared(&seen, &written.object, kind, way, options) {
+                Rewrite::Rewritten(effects) if options.confirm && effects.owners_moved && !options.dry_run => {
+                    match confirm(cluster, &address, &written.object).await {
+                        Ok(true) => return Ok(Rewrite::Confirmed(effects)),
+                        Ok(false) => return Ok(Rewrite::Rewritten(effects)),
+                        Err(error) => error,
+                    }
+                }
+                outcome => return Ok(outcome),
+            },
             Err(error) => error,
         };
         match error.kind {
@@ -106,12 +120,20 @@ pub async fn rewrite(
     }))
 }
 
+/// Whether another write of an object changes no stored byte; a conflict if somebody has written it since.
+async fn confirm(cluster: &dyn Cluster, address: &Address, written: &Value) -> Result<bool, ClusterError> {
+    let resource_version = written.resource_version();
+    let unchanged = Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}}));
+    let now = cluster.patch(address, &unchanged, false).await?;
+    Ok(now.object.resource_version() == resource_version)
+}
+
 async fn write(
     cluster: &dyn Cluster,
     address: &Address,
     seen: &Value,
     way: Way,
-    RewriteOptions { keep_owners, dry_run }: RewriteOptions,
+    RewriteOptions { keep_owners, dry_run, .. }: RewriteOptions,
 ) -> Result<Written, ClusterError> {
     let resource_version = seen.text("/metadata/resourceVersion");
     match way {
@@ -185,7 +207,7 @@ fn moved_entries(object: &Value, kind: &Kind) -> Option<Value> {
 }
 
 fn compared(seen: &Value, now: &Value, kind: &Kind, way: Way, options: RewriteOptions) -> Rewrite {
-    let RewriteOptions { keep_owners, dry_run } = options;
+    let RewriteOptions { keep_owners, dry_run, .. } = options;
     if !dry_run && seen.text("/metadata/resourceVersion") == now.text("/metadata/resourceVersion") {
         return Rewrite::Unchanged;
     }

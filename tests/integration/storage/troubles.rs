@@ -16,6 +16,7 @@ use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, rounds};
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: an_object_that_somebody_else_writes_meanwhile_is_moved_with_what_was_written,
+        ApiServer: objects_that_a_client_of_the_old_version_writes_before_each_pass_are_proved,
         ApiServer: an_object_that_is_deleted_meanwhile_stays_deleted,
         ApiServer: a_busy_server_and_an_expired_list_cost_a_retry_each,
         ApiServer: a_definition_that_changes_meanwhile_keeps_its_list,
@@ -70,6 +71,23 @@ fn an_object_that_somebody_else_writes_meanwhile_is_moved_with_what_was_written(
     assert!(size.is_some_and(|size| size >= 100), "{size:?}");
     // One write an object and pass, and one for each conflict.
     assert!(written(&proxy) <= 3 * 4 + 2, "{} writes", written(&proxy));
+}
+
+/// Each write of such a client names the old version in the field owners, which a pass moves.
+fn objects_that_a_client_of_the_old_version_writes_before_each_pass_are_proved() {
+    for command in ["migrate", "verify"] {
+        let crd = flipped("trouble-old-client", 3);
+        if command == "verify" {
+            crd.pushback().run(&["storage", "migrate", &crd.name()]).expect(0);
+        }
+        let (path, api) = (crd.object_path("v1", "cog-2"), crd.api());
+        let proxy = proxy();
+        proxy.before(matching(Verb::List, "cogs"), move |request| {
+            api.merge_patch(&path, &json!({"spec": {"size": 100 + request.number}})).ok();
+        });
+        let ran = proxied(&proxy, &crd).run(&["storage", command, &crd.name()]);
+        assert_proved(&crd, &ran, 3);
+    }
 }
 
 fn an_object_that_is_deleted_meanwhile_stays_deleted() {
