@@ -20,8 +20,8 @@ use crate::app::record::AppName;
 use crate::event::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
 use crate::text::counted;
-use members::Member;
 pub use members::{GROUP_LABEL, group_name};
+use members::{Links, Member};
 
 /// Options of a run on a group.
 #[derive(Clone, Debug)]
@@ -62,7 +62,10 @@ impl AppGroup {
     /// # Errors
     /// As of an apply, before anything is written.
     pub async fn deploy(&self, run: &mut Run, directory: &str) -> Result<End, CommandError> {
-        let mut members = members::of_directories(&self.group, directory)?;
+        // kapp follows every link.
+        let is_followed = self.one_by_one || self.apply.input.load.follow_links;
+        let links = if is_followed { Links::Followed } else { Links::Inside };
+        let mut members = members::of_directories(&self.group, directory, links)?;
         if members.is_empty() && !self.apply.plan.allow_empty && !self.one_by_one {
             let message =
                 format!("{directory} has no directory in it, so that every app of the group would be deleted");

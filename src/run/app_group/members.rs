@@ -59,21 +59,37 @@ pub fn group_name(text: &str) -> Result<String, String> {
     Err("expected lower-case letters, digits, - and ., at most 63, with a letter or digit at both ends".to_owned())
 }
 
+/// Whether symbolic links may lead out of the directory of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    /// They are followed.
+    Followed,
+    /// One that leads out is an error.
+    Inside,
+}
+
 /// An app for each directory in this one, by name; hidden ones are left out.
 ///
 /// # Errors
-/// The directory cannot be read, or one in it has a name that no app can have.
-pub(super) fn of_directories(group: &str, directory: &str) -> Result<Vec<Member>, CommandError> {
+/// The directory cannot be read, or one in it has a name that no app can have, or is a link that leads out.
+pub(super) fn of_directories(group: &str, directory: &str, links: Links) -> Result<Vec<Member>, CommandError> {
     let unread = |error: std::io::Error| {
         let message = format!("directory {directory} cannot be read: {}", reason(&error));
         CommandError::usage(message).because(EndCause::NoDirectory(directory.to_owned()))
     };
+    let root = Path::new(directory).canonicalize().map_err(unread)?;
     let mut members = Vec::new();
     for entry in Path::new(directory).read_dir().map_err(unread)? {
         let path = entry.map_err(unread)?.path();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if !path.is_dir() || name.starts_with('.') {
             continue;
+        }
+        if links == Links::Inside && !path.canonicalize().map_err(unread)?.starts_with(&root) {
+            let message = format!("{}: the symbolic link leads out of {directory}", path.display());
+            let hint =
+                "use --follow-links if all links in the directory can be trusted, or replace the link by its target";
+            return Err(CommandError::usage_with_hint(message, hint));
         }
         let app = format!("{group}-{name}");
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
@@ -117,12 +133,37 @@ mod tests {
         }
         std::fs::write(place.path().join("README.md"), "").expect("a file");
         let path = place.path().display().to_string();
-        let names =
-            || of_directories("shop", &path).map(|all| all.into_iter().map(|member| member.name).collect::<Vec<_>>());
+        let names = || {
+            of_directories("shop", &path, Links::Inside)
+                .map(|all| all.into_iter().map(|member| member.name).collect::<Vec<_>>())
+        };
         assert_eq!(names().expect("names"), ["shop-db", "shop-web"]);
         std::fs::create_dir(place.path().join("Big")).expect("a directory");
         assert!(names().expect_err("no name").message().contains("shop-Big is no name for an app"));
-        assert!(of_directories("shop", "/nonexistent").is_err());
+        assert!(of_directories("shop", "/nonexistent", Links::Inside).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn link_out_of_the_directory_is_an_app_only_if_links_are_followed() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (group, outside) = (place.path().join("group"), place.path().join("outside"));
+        for path in [&group, &outside, &group.join("db"), &group.join("db/nested")] {
+            std::fs::create_dir(path).expect("a directory");
+        }
+        std::os::unix::fs::symlink("db", group.join("same")).expect("a link");
+        let path = group.display().to_string();
+        let count = |links| of_directories("shop", &path, links).map(|members| members.len());
+        assert_eq!(count(Links::Inside).expect("apps"), 2);
+        for (name, target) in [("out", outside.as_path()), ("up", Path::new("../outside")), ("above", Path::new(".."))]
+        {
+            let link = group.join(name);
+            std::os::unix::fs::symlink(target, &link).expect("a link");
+            let refused = count(Links::Inside).expect_err("a link that leads out");
+            assert!(refused.message().contains("the symbolic link leads out of"), "{}", refused.message());
+            assert_eq!(count(Links::Followed).expect("apps"), 3);
+            std::fs::remove_file(&link).expect("a link");
+        }
     }
 
     #[test]
