@@ -20,7 +20,9 @@ pub(super) struct Folder {
 /// The state of a directory walk: what was found, and what is still to be visited.
 #[derive(Default)]
 struct Walk {
-    folders: VecDeque<PathBuf>,
+    /// Paths below the root, each with its real path: resolving the path of each folder again would take time with the
+    /// cube of the depth.
+    folders: VecDeque<(PathBuf, PathBuf)>,
     links: VecDeque<PathBuf>,
     seen: BTreeSet<PathBuf>,
     /// Real path → path below the root, so that a file with two names is read only once.
@@ -56,11 +58,11 @@ impl Folder {
             Err(error) => return Err(not_readable(&self.root, &error)),
         };
         let mut walk = Walk::default();
-        walk.folders.push_back(PathBuf::new());
+        walk.folders.push_back((PathBuf::new(), root.clone()));
         loop {
             // Links are visited last, so that a file which also has a real name keeps it.
-            if let Some(folder) = walk.folders.pop_front() {
-                self.walk_folder(&mut walk, &folder)?;
+            if let Some((folder, real)) = walk.folders.pop_front() {
+                self.walk_folder(&mut walk, &folder, real)?;
             } else if let Some(link) = walk.links.pop_front() {
                 self.walk_link(&mut walk, &root, link)?;
             } else {
@@ -77,10 +79,9 @@ impl Folder {
         files.into_iter().map(read).collect()
     }
 
-    fn walk_folder(&self, walk: &mut Walk, folder: &Path) -> Result<(), ClusterError> {
+    fn walk_folder(&self, walk: &mut Walk, folder: &Path, real: PathBuf) -> Result<(), ClusterError> {
         let place = self.root.join(folder);
         let failed = |error: io::Error| not_readable(&place, &error);
-        let real = place.canonicalize().map_err(failed)?;
         if !walk.seen.insert(real.clone()) {
             return Ok(());
         }
@@ -94,7 +95,7 @@ impl Folder {
             let path = folder.join(&name);
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() {
-                walk.folders.push_back(path);
+                walk.folders.push_back((path, real.join(name)));
             } else if kind.is_symlink() {
                 walk.links.push_back(path);
             } else if kind.is_file() && is_manifest(&path) {
@@ -116,7 +117,7 @@ impl Folder {
             return Err(self.outside(&link));
         }
         if metadata.is_dir() {
-            walk.folders.push_back(link);
+            walk.folders.push_back((link, real));
         } else {
             walk.files.entry(real).or_insert(link);
         }

@@ -334,6 +334,19 @@ async fn a_definition_in_the_folder_makes_its_kind_known_and_decides_its_scope()
     assert_eq!(live.cluster.get(&address).await.unwrap().unwrap().namespace(), "");
 }
 
+/// Resolving each folder by its whole path took 30 s here.
+#[tokio::test]
+async fn object_below_900_nested_folders_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut path = directory.path().to_owned();
+    path.extend(std::iter::repeat_n("d", 900));
+    std::fs::create_dir_all(&path).unwrap();
+    std::fs::write(path.join("a.yaml"), config_map("a", "1").to_string()).unwrap();
+    let cluster = DirectoryCluster::open(directory.path()).unwrap();
+    let query = ListQuery::new(crate::app::record::config_map_kind(), None, "");
+    assert_eq!(cluster.list(&query).await.unwrap().items.len(), 1);
+}
+
 #[tokio::test]
 async fn what_cannot_be_read_is_named_with_its_line() {
     let live = Live::new(&[("a.yaml", "x: 1\n---\n\ny: [1\nz: 2\n")]);
