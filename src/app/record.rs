@@ -453,7 +453,8 @@ impl RecordWrite {
         match cluster.create(address, &body, false).await {
             Ok(written) => Record::parse(address.clone(), &written.object),
             // Another run was first, or our own request succeeded and its answer was lost. Reading again settles it.
-            Err(error) if error.kind == ErrorKind::AlreadyExists || error.ambiguous => {
+            // A folder answers with a conflict if the file has appeared since the folder was read.
+            Err(error) if matches!(error.kind, ErrorKind::AlreadyExists | ErrorKind::Conflict) || error.ambiguous => {
                 Err(AppError::Changed { app: app.name.clone() })
             }
             Err(error) => Err(AppError::Cluster { action: "create the app's record".to_owned(), error }),
@@ -590,3 +591,6 @@ impl OwnPart {
         Self { schema: SCHEMA, minimum_reader: SCHEMA, phase, run: run.to_owned(), ..Self::default() }
     }
 }
+
+#[cfg(test)]
+mod tests;
