@@ -8,6 +8,7 @@ pub(super) mod deletion;
 mod invalid;
 mod live;
 mod loud;
+mod names;
 mod profile;
 mod projection;
 mod readers;
@@ -102,7 +103,7 @@ static META: RuleMeta = RuleMeta {
     ],
     needs: "the live definition with its status; the objects of its kind where a finding is about them or about a \
             version that is removed, or where it is deleted or replaced; the Service of a conversion webhook that the manifests \
-            do not have, and whether a Pod is behind it",
+            do not have, and whether a Pod is behind it; the CRDs of the cluster where one gets a new name",
     default: true,
     on_directory: true,
 };
@@ -133,6 +134,7 @@ impl Rule for CrdUpgradeSafety {
             .filter(|change| deletion::concerns(change))
             .flat_map(|change| deletion::needs(change, changes))
             .chain(backend::needs(changes))
+            .chain(names::need(changes))
             .collect()
     }
 
@@ -225,6 +227,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
         }
     }
     judgement.findings.extend(backends);
+    names::check(facts, &mut judgement.findings);
     let has_app = !facts.changes.app.is_empty();
     judgement.findings =
         judgement.findings.into_iter().filter_map(|finding| weighed(finding, settings, has_app)).collect();
@@ -234,6 +237,9 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
 
 fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
     let Need::Objects { group, version, kind, .. } = need else { return };
+    if names::is_answered_by(need) {
+        return names::fold(&facts.changes, state, page);
+    }
     let of_the_kind = |change: &Change| {
         let crd = change.live.as_deref().map(Crd::of);
         is_crd(change) && crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)

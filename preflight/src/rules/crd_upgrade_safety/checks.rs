@@ -161,7 +161,7 @@ const KEEP_UNKNOWN: Remedy = Remedy::Text(
 );
 
 /// All checks, those of the definition as a whole first.
-const ROWS: [Check; 61] = [
+const ROWS: [Check; 62] = [
     Check {
         validator: "NoScopeChange",
         refused: Refused::At(&["spec.scope"]),
@@ -249,6 +249,10 @@ const ROWS: [Check; 61] = [
     row(
         super::backend::CHECK,
         "the Service of a conversion webhook is missing, lacks the port or Pods, or is deleted: objects cannot be read",
+    ),
+    row(
+        super::names::CHECK,
+        "another CRD of the group has one of the names already, so that the server does not accept it",
     ),
     row("invalid", "the API server would refuse the definition"),
     row(DELETION, "the definition is deleted, with all objects of its kind"),

@@ -7,6 +7,7 @@ mod decided;
 mod fingerprints;
 mod hostile;
 mod met;
+mod names;
 mod objects;
 mod planned;
 mod published_lists;
