@@ -1,6 +1,8 @@
 //! Which rules, settings and waivers are in effect: those of a policy source, plus what the judged manifests add. With
 //! a source, manifests tighten and never loosen; without one they decide, and every loosening is reported.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use crate::custom::{self, Definition};
@@ -133,8 +135,13 @@ pub fn resolve_from(
     selection.loosened.extend(ignored_definitions(source, manifests));
     selection.loosening = loosening(source, manifests, &mut selection.loosened);
     let mut waivers: Vec<Waiver> = source.map_or(manifests.waivers, |source| source.waivers).to_vec();
+    let mut of_source: HashMap<Vec<&str>, Vec<&Waiver>> = HashMap::new();
+    for waiver in source.iter().flat_map(|source| source.waivers) {
+        of_source.entry(waiver.named()).or_default().push(waiver);
+    }
     for waiver in manifests.waivers {
-        if !source.is_some_and(|source| source.waivers.iter().any(|other| waiver.is_within(other))) {
+        let is_within = |others: &Vec<&Waiver>| others.iter().any(|other| waiver.is_within(other));
+        if !of_source.get(&waiver.named()).is_some_and(is_within) {
             selection.loosened.push(Loosened {
                 kind: LoosenedKind::Waiver,
                 what: waiver.title(),

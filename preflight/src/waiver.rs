@@ -13,6 +13,10 @@ use crate::registry;
 use crate::source::Position;
 use crate::suggest;
 
+mod index;
+
+use index::FindingIndex;
+
 /// An entry of `preflightWaivers`, or a `--waive FINGERPRINT=REASON`. An omitted field matches anything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -115,8 +119,7 @@ impl Waiver {
     #[must_use]
     pub fn matches(&self, finding: &Finding) -> bool {
         let within = |pattern: &Option<String>, text: &str| pattern.as_deref().is_none_or(|glob| matches(glob, text));
-        finding.rule != registry::SERVER
-            && finding.rule != registry::WAIVERS
+        is_waivable(finding)
             && self.rule.as_deref().is_none_or(|rule| rule == finding.rule)
             && within(&self.check, &finding.check)
             && within(&self.path, finding.path.as_deref().unwrap_or_default())
@@ -134,6 +137,13 @@ impl Waiver {
     pub fn explanation(&self) -> String {
         let owner = self.owner.as_deref().map(|owner| format!(" (owner: {owner})")).unwrap_or_default();
         format!("{}{owner}", self.reason)
+    }
+
+    /// What it names, as a key; parts that it leaves out are empty. Two keys may be equal where [`Self::is_within`] is not.
+    pub(crate) fn named(&self) -> Vec<&str> {
+        let parts = [&self.rule, &self.check, &self.object, &self.path, &self.fingerprint, &self.cause];
+        let parts = parts.map(|part| part.as_deref().unwrap_or_default());
+        parts.into_iter().chain(self.members.iter().map(String::as_str)).collect()
     }
 
     /// Whether another waiver accepts everything that this one does, for at least as long.
@@ -194,22 +204,28 @@ pub(crate) fn apply(
     findings: &mut [Finding],
 ) -> Vec<Finding> {
     let mut remarks = Vec::new();
+    let mut index = FindingIndex::new(findings);
     for waiver in waivers {
         let standing = waiver.standing(today);
-        let mut used = false;
         let mut grown = None;
-        for finding in findings.iter_mut().filter(|finding| waiver.matches(finding)) {
-            used = true;
-            let most = waiver.affected.or_else(|| accepted.get(&finding.fingerprint).copied());
-            if standing == Standing::Valid && finding.waived.is_none() {
-                match most.filter(|most| *most < finding.affected()) {
-                    Some(most) => grown = grown.or(Some((most, finding.affected()))),
-                    None => finding.waived = Some(waiver.explanation()),
+        let covered = index.covered_by(waiver, findings);
+        let used = covered.any;
+        if standing == Standing::Valid {
+            // A finding that is accepted stays so: the next waiver of the same ones need not look at it.
+            covered.open.retain(|at| {
+                let finding = &mut findings[*at];
+                let most = waiver.affected.or_else(|| accepted.get(&finding.fingerprint).copied());
+                if finding.waived.is_none() {
+                    match most.filter(|most| *most < finding.affected()) {
+                        Some(most) => grown = grown.or(Some((most, finding.affected()))),
+                        None => finding.waived = Some(waiver.explanation()),
+                    }
                 }
-            }
+                finding.waived.is_none()
+            });
         }
         let new = match standing {
-            Standing::Valid => new_members(waiver, findings),
+            Standing::Valid => index.new_members(waiver, findings),
             Standing::Expired | Standing::NoDate => None,
         };
         remarks.extend(remark(waiver, standing, used || new.is_some(), (rules, judged)));
@@ -235,30 +251,29 @@ pub(crate) fn apply(
 /// Counts what the broad waivers among these have accepted. Findings still have the severity that their rule gave them.
 pub(crate) fn broad(waivers: &[Waiver], today: &str, findings: &[Finding]) -> Vec<BroadWaiver> {
     let mut broad: Vec<BroadWaiver> = Vec::new();
+    // All that a broad waiver has accepted bears its reason.
+    let mut counts: BTreeMap<(String, String), (usize, usize)> = BTreeMap::new();
+    for finding in findings.iter().filter(|finding| is_waivable(finding)) {
+        let Some(reason) = &finding.waived else { continue };
+        let (all, errors) = counts.entry((finding.rule.clone(), reason.clone())).or_default();
+        *all += 1;
+        *errors += usize::from(finding.severity == Severity::Error);
+    }
     for waiver in waivers.iter().filter(|waiver| waiver.is_broad() && waiver.standing(today) == Standing::Valid) {
         let (rule, reason) = (waiver.rule.clone().unwrap_or_default(), waiver.explanation());
-        let accepted = || {
-            let is_accepted = |finding: &&Finding| finding.waived.as_deref() == Some(&reason);
-            findings.iter().filter(|finding| waiver.matches(finding)).filter(is_accepted)
-        };
-        let count = accepted().count();
-        if count > 0 && !broad.iter().any(|known| known.rule == rule && known.reason == reason) {
-            let errors = accepted().filter(|finding| finding.severity == Severity::Error).count();
-            broad.push(BroadWaiver { rule, reason, findings: count, errors, position: waiver.position.clone() });
+        // Removed, so that a second waiver with the same words is not reported again.
+        let key = (rule, reason);
+        if let Some((findings, errors)) = counts.remove(&key) {
+            let (rule, reason) = key;
+            broad.push(BroadWaiver { rule, reason, findings, errors, position: waiver.position.clone() });
         }
     }
     broad
 }
 
-/// Number of findings of the waiver's cause that it does not list, and of all; `None` if it lists them all.
-fn new_members(waiver: &Waiver, findings: &[Finding]) -> Option<(usize, usize)> {
-    let fingerprint = waiver.cause.as_deref()?;
-    let of_cause = || {
-        let of_rule = |finding: &&Finding| waiver.rule.as_deref().is_none_or(|rule| rule == finding.rule);
-        findings.iter().filter(of_rule).filter(|finding| cause::fingerprint(finding) == fingerprint)
-    };
-    let new = of_cause().filter(|finding| !waiver.members.contains(&finding.fingerprint)).count();
-    (new > 0).then(|| (new, of_cause().count()))
+/// Whether waivers apply to a finding at all.
+fn is_waivable(finding: &Finding) -> bool {
+    finding.rule != registry::SERVER && finding.rule != registry::WAIVERS
 }
 
 /// Number of objects affected by each finding when it was waived, by fingerprint.

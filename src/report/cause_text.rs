@@ -1,6 +1,6 @@
 //! Causes as text: what a refusal is about, in the order of what hurts, each with the smallest object that shows it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pushback_preflight::cause::{Cause, Smallest, causes, live_total};
 use pushback_preflight::{Audience, Finding, Severity, registry};
@@ -308,6 +308,7 @@ fn witness_lines(witness: &Value, smallest: &Smallest, margin: &str, look: Look)
 /// Warnings, waived findings and information, a line for each kind.
 fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
     let mut kinds: Vec<(String, Vec<&Cause>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for cause in quiet {
         let first = &findings[cause.at[0]];
         let spared = cause.live_objects.as_ref().is_some_and(|live| live.affected == 0 && live.examined > 0);
@@ -319,7 +320,8 @@ fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
             _ if spared => "spared".to_owned(),
             _ => rule_and_check(first),
         };
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+        let place = *places.entry(kind.clone()).or_insert(kinds.len());
+        match kinds.get_mut(place) {
             Some((_, causes)) => causes.push(cause),
             None => kinds.push((kind, vec![cause])),
         }
