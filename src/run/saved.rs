@@ -5,6 +5,7 @@ mod identity;
 mod make;
 mod parts;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -20,7 +21,7 @@ use crate::exit::ExitCode;
 use crate::manifest::{FileDigest, InputError, Manifest};
 use crate::plan::Plan;
 use crate::plan::saved::digests::Digests;
-use crate::plan::saved::{SavedObject, SavedPlan, SavedPlanError, compare};
+use crate::plan::saved::{SavedFile, SavedObject, SavedPlan, SavedPlanError, compare};
 
 /// Differences that are named one by one.
 const NAMED: usize = 20;
@@ -67,6 +68,8 @@ pub struct WhatWasRead {
 pub struct Approval<'a> {
     saved: &'a SavedPlan,
     digests: Digests,
+    /// Present name of each file of the input by the one in the plan.
+    files: BTreeMap<String, String>,
 }
 
 impl<'a> Approval<'a> {
@@ -130,6 +133,14 @@ impl<'a> Approval<'a> {
             };
             return Err(stale(vec![text], hint));
         }
+        if cluster.description != saved.cluster.description {
+            // It is the plan's cluster; but whoever approved the plan has read another address.
+            let text = format!(
+                "the plan names its cluster {}, and here it is {}",
+                saved.cluster.description, cluster.description
+            );
+            return Err(stale(vec![text], "name the plan's cluster as the plan does, or make a new plan"));
+        }
         let digests = Digests::new(&setup.config, key.as_deref());
         if digests.binding() != saved.secrets {
             let text = "the plan binds the values of Secrets by a key, and this run has none or another way to it";
@@ -139,8 +150,11 @@ impl<'a> Approval<'a> {
         some_stale(compare::policies(&saved.policy, &policy), "use the plan's policy, or make a new plan")?;
         let inputs = digests.files(&read.files, &read.manifests);
         some_stale(compare::files(&saved.inputs, &inputs), AGAIN)?;
+        let names = |files: &[SavedFile]| files.iter().map(|file| file.name.clone()).collect::<Vec<_>>();
+        // The digests are the same, in the same order.
+        let files = names(&saved.inputs).into_iter().zip(names(&inputs)).collect();
         run.keep(&setup.app, &saved.app.label, &saved.nonce);
-        Ok(Self { saved, digests })
+        Ok(Self { saved, digests, files })
     }
 
     /// Checks that the same would be written.
@@ -149,7 +163,11 @@ impl<'a> Approval<'a> {
     /// It is not the same.
     pub fn check_plan(&self, plan: &Plan) -> Result<(), CommandError> {
         let now: Vec<SavedObject> = plan.objects.iter().map(|planned| self.digests.line(planned)).collect();
-        some_stale(compare::objects(&self.saved.objects, &now), AGAIN)
+        let mut moved = compare::objects(&self.saved.objects, &now, &self.files);
+        if self.saved.app.label != plan.label_value {
+            moved.push(format!("the app's label is {}, and the plan shows {}", plan.label_value, self.saved.app.label));
+        }
+        some_stale(moved, AGAIN)
     }
 
     /// Checks that the rules say nothing against it that they did not say before.

@@ -300,6 +300,85 @@ const REFUSED: &[(&str, Change, &[&str], &str)] = &[
         "the plan is for another cluster at dir:live",
     ),
     (
+        "displayed field",
+        |it| reseal(it, |plan| plan.objects[0].fields[0].new = Some("harmless".to_owned())),
+        &[],
+        "ConfigMap default/a: the plan shows other fields than it changes: data.key old → new",
+    ),
+    (
+        "displayed field less",
+        |it| reseal(it, |plan| plan.objects[0].fields.clear()),
+        &[],
+        "ConfigMap default/a: the plan shows other fields than it changes: data.key old → new",
+    ),
+    (
+        "remark",
+        |it| reseal(it, |plan| plan.objects[0].notes = vec!["only a comment changes".to_owned()]),
+        &[],
+        "ConfigMap default/a: its remarks are none now, and the plan shows only a comment changes",
+    ),
+    (
+        "line of the input",
+        |it| reseal(it, |plan| plan.objects[0].position.as_mut().expect("a position").line = 99),
+        &[],
+        "ConfigMap default/a: it is at shop/a.yaml:2:1, and the plan shows shop/a.yaml:99:1",
+    ),
+    (
+        "file of the input",
+        |it| reseal(it, |plan| plan.objects[0].position.as_mut().expect("a position").file = "shop/b.yaml".to_owned()),
+        &[],
+        "ConfigMap default/a: it is at shop/a.yaml:2:1, and the plan shows shop/b.yaml:2:1",
+    ),
+    (
+        "object twice",
+        |it| {
+            reseal(it, |plan| {
+                let mut line = plan.objects[0].clone();
+                line.fields[0].new = Some("harmless".to_owned());
+                plan.objects.insert(0, line);
+            });
+        },
+        &[],
+        "ConfigMap default/a: the plan has it twice",
+    ),
+    (
+        "words of a finding",
+        |it| reseal(it, |plan| plan.verdict.findings[0].message = "nothing to see".to_owned()),
+        &[],
+        "in other words: it is about PreflightWaiver.pushback.dev RemovedAPIs ConfigMap none: covers no finding",
+    ),
+    (
+        "object of a finding",
+        |it| reseal(it, |plan| plan.verdict.findings[0].object.name = "x".to_owned()),
+        &[],
+        "in other words: it is about",
+    ),
+    (
+        "finding more",
+        |it| {
+            reseal(it, |plan| {
+                let mut finding = plan.verdict.findings[0].clone();
+                finding.fingerprint = "0".repeat(32);
+                finding.waived = Some("approved by the board".to_owned());
+                plan.verdict.findings.push(finding);
+            });
+        },
+        &[],
+        "and preflight does not find it now",
+    ),
+    (
+        "verdict",
+        |it| reseal(it, |plan| plan.verdict.outcome = pushback_preflight::Outcome::Passed),
+        &[],
+        "the verdict is warned now, and the plan shows passed",
+    ),
+    (
+        "name of the cluster",
+        |it| reseal(it, |plan| plan.cluster.description = "dir:staging".to_owned()),
+        &[],
+        "the plan names its cluster dir:staging, and here it is dir:live",
+    ),
+    (
         "carried out",
         |it| {
             apply(it, &[]).expect(0);
@@ -323,7 +402,7 @@ fn whatever_is_not_as_the_plan_has_it_is_refused() {
         }
     }
     assert!(told.is_empty(), "{}", told.join("\n"));
-    assert!(REFUSED.len() >= 48, "{}", REFUSED.len());
+    assert!(REFUSED.len() >= 59, "{}", REFUSED.len());
 }
 
 /// The files may be somewhere else, in other names and another order, and the cluster's folder may hold more.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::{ObjectKey, Operation, Severity};
+use pushback_preflight::{ObjectKey, Operation, Position, Severity};
 
 use super::{SavedFile, SavedFinding, SavedObject, SavedPolicy, SavedVerdict};
 use crate::event::FieldLine;
@@ -63,7 +63,8 @@ pub fn policies(then: &SavedPolicy, now: &SavedPolicy) -> Vec<String> {
     moved
 }
 
-/// What stands against the plan now and did not when it was saved. What has gone does not matter.
+/// What stands against the plan now and did not when it was saved, and what the plan shows of a finding that is not so:
+/// the digest of a plan does not say who wrote it. A warning that is gone does not matter.
 #[must_use]
 pub fn verdicts(then: &SavedVerdict, now: &SavedVerdict, reasons: &[String]) -> Vec<String> {
     let find = |finding: &SavedFinding| then.findings.iter().find(|other| other.fingerprint == finding.fingerprint);
@@ -80,6 +81,14 @@ pub fn verdicts(then: &SavedVerdict, now: &SavedVerdict, reasons: &[String]) -> 
         }
     };
     let mut moved: Vec<String> = now.findings.iter().filter(matters).filter_map(told).collect();
+    moved.extend(then.findings.iter().filter_map(|finding| shown_otherwise(finding, now)));
+    if moved.is_empty() && now.outcome > then.outcome && !now.outcome.refuses() {
+        moved.push(format!(
+            "the verdict is {} now, and the plan shows {}",
+            now.outcome.as_str(),
+            then.outcome.as_str()
+        ));
+    }
     if moved.is_empty() && now.outcome.refuses() && !then.outcome.refuses() {
         moved.extend(reasons.iter().cloned());
         if moved.is_empty() {
@@ -89,17 +98,35 @@ pub fn verdicts(then: &SavedVerdict, now: &SavedVerdict, reasons: &[String]) -> 
     moved
 }
 
-/// Differences between the objects.
+/// What the plan shows of a finding and is not so now.
+fn shown_otherwise(then: &SavedFinding, now: &SavedVerdict) -> Option<String> {
+    let SavedFinding { fingerprint, object, .. } = then;
+    let Some(found) = now.findings.iter().find(|other| other.fingerprint == *fingerprint) else {
+        let is_harmless = then.severity != Severity::Info && then.waived.is_none();
+        return (!is_harmless)
+            .then(|| format!("the plan shows finding {fingerprint} of {object}, and preflight does not find it now"));
+    };
+    let shown = |it: &SavedFinding| (it.rule.clone(), it.check.clone(), it.object.clone(), it.message.clone());
+    let is_same_reason = found.waived.is_none() || found.waived == then.waived;
+    let is_same = shown(then) == shown(found) && is_same_reason;
+    (!is_same).then(|| {
+        format!("the plan shows finding {fingerprint} in other words: it is about {}: {}", found.object, found.message)
+    })
+}
+
+/// Differences between the objects. `files` has the present name of each file of the input by the one in the plan.
 #[must_use]
-pub fn objects(then: &[SavedObject], now: &[SavedObject]) -> Vec<String> {
+pub fn objects(then: &[SavedObject], now: &[SavedObject], files: &BTreeMap<String, String>) -> Vec<String> {
     let by_key = |objects: &'_ [SavedObject]| -> BTreeMap<ObjectKey, usize> {
         objects.iter().enumerate().map(|(index, line)| (line.object.key(), index)).collect()
     };
     let (before, after) = (by_key(then), by_key(now));
     let mut moved = Vec::new();
+    let repeated = then.iter().enumerate().filter(|(index, line)| before.get(&line.object.key()) != Some(index));
+    moved.extend(repeated.map(|(_, line)| format!("{}: the plan has it twice", line.object)));
     for (key, index) in &before {
         match after.get(key) {
-            Some(other) => moved.extend(object(&then[*index], &now[*other])),
+            Some(other) => moved.extend(object(&then[*index], &now[*other], files)),
             None => moved.push(gone(&then[*index])),
         }
     }
@@ -120,7 +147,7 @@ fn gone(then: &SavedObject) -> String {
     }
 }
 
-fn object(then: &SavedObject, now: &SavedObject) -> Option<String> {
+fn object(then: &SavedObject, now: &SavedObject, files: &BTreeMap<String, String>) -> Option<String> {
     let name = &then.object;
     if then == now {
         return None;
@@ -158,8 +185,26 @@ fn object(then: &SavedObject, now: &SavedObject) -> Option<String> {
     if then.manifest != now.manifest {
         return Some(format!("{name}: something else would be written"));
     }
-    // Positions and remarks are for display; an unchanged object stays unchanged whatever others set in it.
-    None
+    // What is only displayed is not in the digests above, and whoever approved the plan has seen nothing else. An
+    // unchanged object stays unchanged whatever others set in it.
+    if then.fields != now.fields {
+        let differs = |field: &FieldLine| !then.fields.contains(field);
+        return Some(format!("{name}: the plan shows other fields than it changes{}", named(&now.fields, differs)));
+    }
+    if then.notes != now.notes {
+        let shown = |notes: &[String]| if notes.is_empty() { "none".to_owned() } else { notes.join("; ") };
+        let (before, after) = (shown(&then.notes), shown(&now.notes));
+        return Some(format!("{name}: its remarks are {after} now, and the plan shows {before}"));
+    }
+    let place = |position: &Position| {
+        let file = files.get(&position.file).unwrap_or(&position.file).clone();
+        (file, position.line, position.column)
+    };
+    let of_now = now.position.as_ref().map(|it| (it.file.clone(), it.line, it.column));
+    (then.position.as_ref().map(place) != of_now).then(|| {
+        let shown = |position: &Option<Position>| position.as_ref().map_or("nowhere".to_owned(), ToString::to_string);
+        format!("{name}: it is at {}, and the plan shows {}", shown(&now.position), shown(&then.position))
+    })
 }
 
 fn done(operation: Operation) -> &'static str {

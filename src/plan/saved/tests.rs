@@ -142,7 +142,7 @@ proptest! {
         for index in &moved {
             now.objects[*index].uid = "another".to_owned();
         }
-        let told = compare::objects(&then.objects, &now.objects);
+        let told = compare::objects(&then.objects, &now.objects, &BTreeMap::new());
         prop_assert_eq!(told.len(), moved.len());
         for index in moved {
             let name = format!("settings-of-the-service-{index}: ");
@@ -158,7 +158,7 @@ fn each_difference_of_an_object_is_worded() {
         vec![FieldLine { path: "data.key".to_owned(), old: Some(old.to_owned()), new: Some(new.to_owned()) }]
     };
     let parts = |value: &str| BTreeMap::from([("data.key".to_owned(), value.to_owned())]);
-    let told = |now: SavedObject| compare::objects(std::slice::from_ref(then), &[now]).join("; ");
+    let told = |now: SavedObject| compare::objects(std::slice::from_ref(then), &[now], &BTreeMap::new()).join("; ");
     let change = |other: &str, fields| SavedObject { change: other.to_owned(), fields, ..then.clone() };
     assert_eq!(told(then.clone()), "");
     let noop = SavedObject { operation: Operation::Noop, fields: Vec::new(), ..then.clone() };
@@ -170,8 +170,8 @@ fn each_difference_of_an_object_is_worded() {
         told(SavedObject { uid: "x".to_owned(), ..then.clone() }),
         told(SavedObject { object: ObjectRef { version: "v2".to_owned(), ..then.object.clone() }, ..then.clone() }),
         told(SavedObject { operation: Operation::Create, uid: String::new(), ..then.clone() }),
-        compare::objects(std::slice::from_ref(then), &[]).join("; "),
-        compare::objects(&[], std::slice::from_ref(then)).join("; "),
+        compare::objects(std::slice::from_ref(then), &[], &BTreeMap::new()).join("; "),
+        compare::objects(&[], std::slice::from_ref(then), &BTreeMap::new()).join("; "),
     ];
     let text = text.join("\n").replace("ConfigMap team-production/settings-of-the-service-1", "X");
     insta::assert_snapshot!(text, @"
