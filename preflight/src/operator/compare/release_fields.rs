@@ -30,6 +30,9 @@ const ELSEWHERE: [&str; 10] = [
     "caBundle",
 ];
 
+/// Fields of admission policies in which the API server sets absent selectors to those that select all.
+const DEFAULTED: [&str; 2] = ["matchConstraints", "matchResources"];
+
 /// Fields that the API server fills in, with its value.
 fn defaults(kind: &str) -> Vec<(&'static str, Value)> {
     let rolling = |parameters: Value| json!({"type": "RollingUpdate", "rollingUpdate": parameters});
@@ -82,13 +85,18 @@ pub(super) fn differing<'a>(
     let differs = |key: &&String| {
         let (was, is) = (old.get(*key), new.get(*key));
         match (was.or(default_of(key)), is.or(default_of(key))) {
-            (Some(was), Some(is)) => !is_equal(was, is),
-            (Some(was), None) => !is_live && !is_nothing(was),
-            (None, Some(is)) => !is_nothing(is),
+            (Some(was), Some(is)) => !is_equal(was, is, !DEFAULTED.contains(&key.as_str())),
+            (Some(was), None) => !is_live && (!is_nothing(was) || selects_all(key, was)),
+            (None, Some(is)) => !is_nothing(is) || (!is_live && selects_all(key, is)),
             (None, None) => false,
         }
     };
     old.keys().chain(new.keys()).filter(differs).map(String::as_str).collect()
+}
+
+/// Whether a field is a label selector without a condition.
+fn selects_all(key: &str, value: &Value) -> bool {
+    (key == "selector" || key.ends_with("Selector")) && value.is_object() && is_nothing(value)
 }
 
 /// Whether a value is what the API server takes an absent field for.
@@ -103,19 +111,22 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Whether two values mean the same: maps without a field that says nothing.
-fn is_equal(one: &Value, other: &Value) -> bool {
+/// Whether two values mean the same: maps without a field that says nothing. An empty selector selects all, and an
+/// absent one does not, unless the server sets it by default (`selectors` is false then).
+fn is_equal(one: &Value, other: &Value, selectors: bool) -> bool {
     match (one, other) {
         (Value::Object(one), Value::Object(other)) => {
             let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             keys.into_iter().all(|key| match (one.get(key), other.get(key)) {
-                (Some(one), Some(other)) => is_equal(one, other),
-                (Some(value), None) | (None, Some(value)) => is_nothing(value),
+                (Some(one), Some(other)) => is_equal(one, other, selectors && !DEFAULTED.contains(&key.as_str())),
+                (Some(value), None) | (None, Some(value)) => {
+                    is_nothing(value) && !(selectors && selects_all(key, value))
+                }
                 (None, None) => true,
             })
         }
         (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other, selectors))
         }
         _ => canonical(one) == canonical(other),
     }

@@ -160,6 +160,28 @@ fn every_single_change_is_reported_with_its_weight() {
 }
 
 #[test]
+fn empty_selector_that_is_removed_is_named() {
+    let peer = |peer: Value| mutated("NetworkPolicy", "/spec/ingress", &json!([{"from": [peer]}]));
+    let all = peer(json!({"podSelector": {"matchLabels": {"a": "b"}}, "namespaceSelector": {}}));
+    let own = peer(json!({"podSelector": {"matchLabels": {"a": "b"}}}));
+    for (before, after) in [(&all, &own), (&own, &all)] {
+        let told = reported(before, after);
+        assert!(told.iter().any(|line| line.contains("ingress")), "{told:?}");
+    }
+    let thing = |selector: Value| mutated("Thing", "/spec/ruleSelector", &selector);
+    let told = reported(&thing(json!({})), &release());
+    assert!(told.iter().any(|line| line.contains("ruleSelector")), "{told:?}");
+    // The server sets these to what selects all.
+    let policy = |constraints: Value| {
+        let spec = json!({"matchConstraints": constraints, "validations": [{"expression": "true"}]});
+        vec![json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "p"}, "spec": spec})]
+    };
+    let told = reported(&policy(json!({"namespaceSelector": {}, "objectSelector": {}})), &policy(json!({})));
+    assert_eq!(told, [""; 0]);
+}
+
+#[test]
 fn what_the_api_server_fills_in_is_no_change() {
     let mut live = release();
     for object in &mut live {
