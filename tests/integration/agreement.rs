@@ -20,6 +20,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: commands_agree_on_every_pair_of_releases,
         Nothing: commands_agree_on_random_removals,
         Nothing: commands_agree_on_removed_webhooks,
+        Nothing: commands_agree_on_removed_admission_policies,
         Nothing: every_release_is_equal_to_itself,
     ]
 }
@@ -60,6 +61,19 @@ fn commands_agree_on_removed_webhooks() {
         assert_eq!(named, removed, "{}: {:?}", pair.name, runs.findings);
     }
     count.finish();
+}
+
+fn commands_agree_on_removed_admission_policies() {
+    let mut count = Count::default();
+    let pair = removals::of_policies();
+    count.compare(&pair);
+    count.finish();
+    let pushback = Pushback::new();
+    pair.write(&pushback);
+    let runs = Runs::of(&pushback);
+    let warned =
+        runs.findings.iter().filter(|it| it["check"] == "admissionPolicyRemoved" && it["severity"] == "warning");
+    assert_eq!(warned.count(), 4, "{:?}", runs.findings);
 }
 
 fn every_release_is_equal_to_itself() {

@@ -4,6 +4,7 @@
 mod dependents;
 mod loss;
 mod namespace;
+mod policies;
 mod share;
 mod size;
 mod storage;
@@ -53,6 +54,7 @@ const CHECKS: &[(&str, &str)] = &[
     (storage::VOLUME, "a volume is deleted or replaced, and its storage is deleted with it"),
     (workload::CLAIMS, "a StatefulSet is deleted or shrinks, and its retention policy then deletes claims"),
     (webhooks::CHECK, "an admission webhook is removed: what it rejected is accepted, or what it set is missing"),
+    (policies::CHECK, "an admission policy, or a binding of one, is removed, with the same effect"),
     (REPLACED, "a StatefulSet is deleted and created anew: all its Pods stop at the same time"),
     (REPLICAS, "the manifest no longer sets `spec.replicas`, and the live number is replaced by a default"),
     (DELETED_SHARE, "a large share of the app's objects is deleted"),
@@ -89,6 +91,12 @@ static META: RuleMeta = RuleMeta {
                 },
                 Setting {
                     name: webhooks::CHECK,
+                    doc: "the same",
+                    kind: SettingKind::Choice(&["warn", "error", "off"]),
+                    order: Order::ERROR,
+                },
+                Setting {
+                    name: policies::CHECK,
                     doc: "the same",
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
@@ -178,6 +186,7 @@ impl Rule for DestructiveChange {
             storage::check(&mut judge, change);
             workload::check(&mut judge, change);
             webhooks::check(&mut judge, change);
+            policies::check(&mut judge, change);
         }
         share::check(&mut judge);
         dependents::check(&mut judge);

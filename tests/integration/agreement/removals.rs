@@ -71,6 +71,25 @@ pub(super) fn of_webhooks() -> Vec<(Pair, usize)> {
     cases.into_iter().map(pair).collect()
 }
 
+/// A release that removes admission policies and bindings.
+pub(super) fn of_policies() -> Pair {
+    let object = |kind: &str, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "policy"}, "spec": spec});
+    let matches = json!({"resourceRules": [{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["deployments"]}]});
+    let checks = json!({"matchConstraints": matches, "validations": [{"expression": "false"}]});
+    let binding = json!({"policyName": "policy", "validationActions": ["Deny"]});
+    let sets = json!({"matchConstraints": matches, "reinvocationPolicy": "Never", "mutations": []});
+    let old = [
+        object("ValidatingAdmissionPolicy", checks),
+        object("ValidatingAdmissionPolicyBinding", binding),
+        object("MutatingAdmissionPolicy", sets),
+        object("MutatingAdmissionPolicyBinding", json!({"policyName": "policy"})),
+    ];
+    let rest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rest"}});
+    let old = [&old[..], std::slice::from_ref(&rest)].concat();
+    Pair { name: "admission policies".to_owned(), old: side(&old), new: side(&[rest]) }
+}
+
 /// A configuration with webhooks: name, and the resource that each sees.
 fn admission(kind: &str, name: &str, webhooks: &[[&str; 2]]) -> Value {
     let webhook = |[name, resource]: &[&str; 2]| {

@@ -2,6 +2,7 @@
 
 mod dependents;
 mod fingerprints;
+mod policies;
 mod webhooks;
 
 use std::sync::Arc;
