@@ -40,6 +40,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_field_is_left_to_its_owner,
         ApiServer: an_author_keeps_what_clients_use,
         ApiServer: the_cluster_is_asked_in_place_of_a_folder,
+        ApiServer: bridge_that_a_folder_recommends_is_not_refused_by_the_cluster,
         ApiServer: a_cause_is_accepted_with_its_members,
     ]
 }

@@ -83,7 +83,7 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         let step = "deploy it with `--storage=bridge`, which carries the objects over first; judge that against the cluster: \
                     files do not show what is stored";
         let command = again.with("--cluster", "kube").with("--storage", "bridge");
-        return vec![Remedy::deployer(RemedyKind::AskCluster, step).commands([command.to_string()])];
+        return vec![accepting_clients(Remedy::deployer(RemedyKind::AskCluster, step), command, finding)];
     }
     let state = StoredState::of(live);
     let definition = state.definition.as_str();

@@ -364,6 +364,20 @@ pub(super) fn the_cluster_is_asked_in_place_of_a_folder() {
     refused.assert_settled("a folder does not show what is stored", "enum", &way);
 }
 
+/// A folder does not show what is stored; the command that it prints carries the objects over without another refusal.
+pub(super) fn bridge_that_a_folder_recommends_is_not_refused_by_the_cluster() {
+    let app = new_app(&namespace());
+    let old = definition(&group(&app), &["v1alpha1*"], TEXT);
+    app.apply(&old, &[]).expect(0);
+    store(&app, "v1alpha1", "a", "red");
+    app.pushback.write("live/widgets.yaml", &old);
+    let wanted = definition(&group(&app), &["v1*"], TEXT);
+    let mut refused = Refused::of(app, &wanted, &["--cluster", "dir:live"]);
+    let way = refused.ways("storedVersionRemoval", "askCluster")[0].clone();
+    assert_eq!(refused.follow(&way).len(), 1);
+    assert_eq!(stored_versions(&refused.app), json!(["v1"]));
+}
+
 pub(super) fn a_cause_is_accepted_with_its_members() {
     let app = new_app(&namespace());
     app.apply(&definition(&group(&app), &["v1alpha1", "v1*"], TEXT), &[]).expect(0);
