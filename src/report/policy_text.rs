@@ -12,8 +12,13 @@ use crate::text::counted;
 /// finds each name.
 #[must_use]
 pub fn policy_text(left_out: Option<&LeftOut>, broad: &[BroadWaiver]) -> String {
-    let lines = left_out.map(left_out_line).into_iter().chain(broad.iter().map(broad_line));
-    lines.map(|line| format!("  {}\n", terminal_safe(&line))).collect()
+    policy_lines(left_out, broad).iter().map(|line| format!("  {}\n", terminal_safe(line))).collect()
+}
+
+/// The lines of [`policy_text`] as they are, for reports.
+#[must_use]
+pub fn policy_lines(left_out: Option<&LeftOut>, broad: &[BroadWaiver]) -> Vec<String> {
+    left_out.map(left_out_line).into_iter().chain(broad.iter().map(broad_line)).collect()
 }
 
 fn left_out_line(LeftOut { list, rules }: &LeftOut) -> String {

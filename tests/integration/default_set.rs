@@ -11,6 +11,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: list_without_default_rules_is_reported_in_one_line,
         Nothing: default_entry_runs_the_default_set_beside_the_rules_of_the_list,
         Nothing: waiver_of_a_whole_rule_is_reported_with_its_number_of_findings,
+        Nothing: every_report_shows_what_the_policy_leaves_unchecked,
         Nothing: name_of_the_default_set_is_not_a_rule,
     ]
 }
@@ -103,6 +104,27 @@ fn default_entry_runs_the_default_set_beside_the_rules_of_the_list() {
     let arguments = ["check", "-f", "new.yaml", "-f", "config.yaml", "--cluster", "dir:live", "-o", "json"];
     let report = pushback.run(&arguments).expect(10).json();
     assert_eq!((&report["policy"]["leftOut"], &report["policy"]["loosened"]), (&Value::Null, &json!([])));
+}
+
+fn every_report_shows_what_the_policy_leaves_unchecked() {
+    let pushback = place();
+    let policy = json!({
+        "preflightRules": [{"name": "CRDUpgradeSafety"}],
+        "preflightWaivers": [{"rule": "CRDUpgradeSafety", "reason": "not released"}],
+    });
+    let formats = ["json", "markdown", "html", "junit", "sarif"];
+    let reports = formats.map(|format| format!("--report={format}=report.{format}"));
+    let reports: Vec<&str> = reports.iter().map(String::as_str).collect();
+    check(&pushback, &policy, &reports).expect(0);
+    for format in formats {
+        let report = pushback.read(&format!("report.{format}"));
+        let words: &[&str] = match format {
+            "json" => &["leftOut", "broadWaivers"],
+            _ => &["leaves out", "StoredVersions", "accepts every finding of CRDUpgradeSafety"],
+        };
+        let missing: Vec<_> = words.iter().filter(|word| !report.contains(*word)).collect();
+        assert!(missing.is_empty(), "{format} lacks {missing:?}: {report}");
+    }
 }
 
 fn waiver_of_a_whole_rule_is_reported_with_its_number_of_findings() {

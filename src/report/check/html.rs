@@ -25,6 +25,7 @@ use crate::report::finding_words::{live_total_words, object_name, witness_yaml};
 use crate::report::html::pieces::{Piece, capitalised};
 use crate::report::html::{Shell, anchor, rendered};
 use crate::report::object_rows::object_rows;
+use crate::report::policy_text::policy_lines;
 use crate::report::words::counts_to_do;
 use crate::text::counted;
 
@@ -60,6 +61,7 @@ struct CheckPage<'r> {
     order: Option<OrderView>,
     rules: &'r [RuleLine],
     rules_off: &'r [RuleOff],
+    unchecked: Vec<String>,
 }
 
 /// An object that refuses, in the table at the top.
@@ -140,6 +142,7 @@ impl<'r> CheckPage<'r> {
             order: OrderView::of(&report.waves),
             rules: &report.rules,
             rules_off: &report.policy.rules_off,
+            unchecked: policy_lines(report.policy.left_out.as_ref(), &report.policy.broad_waivers),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::check::report::CheckReport;
 use crate::event::RuleLine;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::finding_words::{subject, weight};
+use crate::report::policy_text::policy_lines;
 
 /// The report as JUnit XML.
 #[must_use]
@@ -25,6 +26,10 @@ pub fn text(report: &CheckReport) -> String {
     }
     for off in &report.policy.rules_off {
         document.add_test_suite(not_run(&off.name, &format!("switched off: {}", off.reason)));
+    }
+    let unchecked = policy_lines(report.policy.left_out.as_ref(), &report.policy.broad_waivers);
+    if !unchecked.is_empty() {
+        document.add_test_suite(not_checked(&unchecked));
     }
     if document.test_suites.is_empty() {
         document.add_test_suite(not_run("preflight", "no preflight rule ran"));
@@ -43,6 +48,20 @@ fn not_run(name: &str, reason: &str) -> TestSuite {
     let mut suite = TestSuite::new(name);
     suite.add_property(("outcome", "off"));
     suite.add_test_case(case);
+    suite
+}
+
+/// A suite with a skipped case for each line about what the policy leaves unchecked.
+fn not_checked(lines: &[String]) -> TestSuite {
+    let mut suite = TestSuite::new("unchecked");
+    suite.add_property(("outcome", "off"));
+    for (index, line) in lines.iter().enumerate() {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(terminal_safe(line).into_owned()).set_type("unchecked");
+        let mut case = TestCase::new(format!("unchecked {}", index + 1), status);
+        case.set_classname("unchecked");
+        suite.add_test_case(case);
+    }
     suite
 }
 

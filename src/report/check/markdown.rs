@@ -16,6 +16,7 @@ use crate::report::finding_words::{
     also, consequence, live_objects, rule_and_check, used, waivable, weight, witness_yaml,
 };
 use crate::report::markdown::{LIMIT, code, escaped};
+use crate::report::policy_text::policy_lines;
 use crate::report::witness_excerpt::one_line;
 use crate::report::words::{counts_to_do, shorten};
 use crate::text::counted;
@@ -121,6 +122,10 @@ fn head(report: &CheckReport) -> String {
     for off in &report.policy.rules_off {
         let (name, reason) = (escaped(&off.name, VALUE), escaped(&off.reason, VALUE));
         text += &format!("| {name} | **off**<br>{reason} | | | | |\n");
+    }
+    let unchecked = policy_lines(report.policy.left_out.as_ref(), &report.policy.broad_waivers);
+    for (index, line) in unchecked.iter().enumerate() {
+        text += &format!("{}- {}\n", if index == 0 { "\n" } else { "" }, escaped(line, 600));
     }
     text
 }

@@ -12,6 +12,7 @@ use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_json;
 use crate::report::finding_words::{advice, facts, place_words, rule_and_check, subject};
+use crate::report::policy_text::policy_lines;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// Base of relative paths: the root of the sources.
@@ -120,11 +121,13 @@ fn invocation(report: &CheckReport, left_out: Option<String>) -> Value {
             })
         })
     });
-    let left_out = left_out.map(|text| json!({"level": "note", "message": {"text": text}}));
+    let unchecked = policy_lines(report.policy.left_out.as_ref(), &report.policy.broad_waivers);
+    let left_out =
+        left_out.into_iter().chain(unchecked).map(|text| json!({"level": "note", "message": {"text": text}}));
     json!({
         "executionSuccessful": report.outcome != Outcome::Unable,
         // What is left out comes first, so that nobody takes the rest for all.
-        "toolExecutionNotifications": left_out.into_iter().chain(notifications).collect::<Vec<_>>(),
+        "toolExecutionNotifications": left_out.chain(notifications).collect::<Vec<_>>(),
         "properties": {
             "outcome": report.outcome,
             "app": report.app,
