@@ -5,6 +5,7 @@ mod cascade;
 pub mod facts_file;
 mod gather;
 mod programs;
+pub mod release_masks;
 pub mod report;
 pub mod second_look;
 

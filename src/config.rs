@@ -46,6 +46,10 @@ pub struct Config {
     pub rebase_rules: Vec<RebaseRule>,
     /// `diffMaskRules`.
     pub diff_mask_rules: Vec<PathRule>,
+    /// Those of `diff_mask_rules` that rules and waivers are judged by: the built-in ones and those of a policy source.
+    pub policy_mask_rules: Vec<PathRule>,
+    /// The others, of the Config among the manifests: they change only what is displayed.
+    pub release_mask_rules: Vec<PathRule>,
     /// `waitRules`; the first that matches wins.
     pub wait_rules: Vec<WaitRule>,
     /// `additionalLabels`, in document order.

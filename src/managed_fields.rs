@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 pub use foreign::{ForeignField, foreign_fields, is_of_control_plane};
 pub use owners::{ManagerEntry, Owner, managers, owners_of};
 pub(crate) use resolve::element_matches;
-pub use resolve::{project, project_without_keys, resolve};
+pub use resolve::{project, project_without_keys, resolve, selects};
 
 /// The subresource under which controllers write.
 pub const STATUS: &str = "status";

@@ -2,6 +2,7 @@
 //! Pure: the caller passes the date for waivers.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::default_set::LeftOut;
 use crate::finding::{Finding, Severity, Verdict};
@@ -133,11 +134,23 @@ impl Refused {
         Self { unable: unable.collect(), findings: report.findings.into_iter().filter(refuses).collect() }
     }
 
-    /// A refusal because the server's result differs from what was judged.
+    /// A refusal because the server's result differs from what was judged: a finding for each field, with its path,
+    /// the judged value and the stored one, or one for the object where the fields are not known.
     #[must_use]
-    pub fn by_difference(object: ObjectRef, message: &str) -> Self {
-        let finding = Finding::new(registry::SERVER, "differs", Verdict::Breaking, object, message.to_owned());
-        Self { findings: vec![weigh(finding, &Settings::default())], unable: Vec::new() }
+    pub fn by_differences(
+        object: &ObjectRef,
+        message: &str,
+        fields: impl IntoIterator<Item = (String, Option<Value>, Option<Value>)>,
+    ) -> Self {
+        let finding =
+            || Finding::new(registry::SERVER, "differs", Verdict::Breaking, object.clone(), message.to_owned());
+        let of_field = |(path, judged, stored)| Finding { old: judged, new: stored, ..finding().path(path) };
+        let mut findings: Vec<Finding> = fields.into_iter().map(of_field).collect();
+        if findings.is_empty() {
+            findings.push(finding());
+        }
+        let findings = findings.into_iter().map(|finding| weigh(finding, &Settings::default())).collect();
+        Self { findings, unable: Vec::new() }
     }
 }
 
@@ -367,7 +380,7 @@ mod tests {
             &[],
             "2026-01-01",
         );
-        let differs = Refused::by_difference(finding(Verdict::Change, "c").object, "made something else of it");
+        let differs = Refused::by_differences(&finding(Verdict::Change, "c").object, "made something else of it", []);
         let revised = report.revised(&[Refused::by(again), differs]);
         assert_eq!(revised.outcome, Outcome::Refused);
         let lines: Vec<String> = revised

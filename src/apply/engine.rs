@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pushback_preflight::judge::Refused;
-use pushback_preflight::{ObjectKey, Operation};
+use pushback_preflight::{ChangeSet, ObjectKey, ObjectRef, Operation};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -29,9 +29,10 @@ pub use self::progress::Progress;
 use self::progress::{PendingUpdates, Waiting, Writing};
 use self::unfinished::still_absent;
 use self::view::View;
-use super::write::{Done, Failure, Writer};
+use super::write::{Done, Failure, SuccessfulWrites, Writer};
 use crate::app::inventory::Entry;
 use crate::app::session::Session;
+use crate::check::release_masks::ReleaseMasks;
 use crate::check::second_look::SecondLook;
 use crate::cluster::Cluster;
 use crate::config::Config;
@@ -39,6 +40,7 @@ use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
 use crate::plan::graph::Order;
 use crate::plan::saved::Deletion;
+use crate::plan::stored::StoredDifference;
 use crate::plan::{self, Plan, PlanWarning, Planned, refusal};
 use crate::stop::Stop;
 
@@ -74,6 +76,8 @@ pub struct Options {
     pub exit_early_on_wait_error: bool,
     /// What is deleted.
     pub deletion: Deletion,
+    /// Whether each stored object must be as its dry run showed it; kapp does not compare.
+    pub compares_writes: bool,
 }
 
 /// Scheduling state of one object.
@@ -245,6 +249,9 @@ impl<'a> Engine<'a> {
                     second_look,
                     events,
                     masker: Masker::new(&config.diff_mask_rules),
+                    policy_masker: Masker::new(&config.policy_mask_rules),
+                    compares_writes: options.compares_writes,
+                    written: SuccessfulWrites::default(),
                     timeout: options.apply_timeout,
                     deletion: options.deletion,
                     gave_up,
@@ -449,15 +456,26 @@ impl<'a> Engine<'a> {
         }
         match failure {
             Failure::Refused { refused, .. } => {
+                let mut refused = (**refused).clone();
+                let changes = ChangeSet { changes: vec![planned.change.clone()], ..ChangeSet::default() };
+                ReleaseMasks::new(self.config).hide(&changes, &mut refused.findings);
                 for finding in &refused.findings {
                     self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
                 }
-                self.refused.push((**refused).clone());
+                self.refused.push(refused);
             }
-            Failure::Differs(message) => {
-                self.refused.push(Refused::by_difference(planned.change.object.clone(), message));
+            Failure::Differs { message, differences } => {
+                let refused = difference_findings(&planned.change.object, message, differences);
+                for finding in refused.findings.iter().filter(|_| self.options.compares_writes) {
+                    self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
+                }
+                self.refused.push(refused);
             }
             _ => {}
+        }
+        // It was written, or its old object deleted, and failed afterwards.
+        if let Some(operation) = self.writes.writer.written.of(&planned.change.object) {
+            self.done.add(operation);
         }
         self.incorrect += usize::from(failure.is_permanent());
         let stopped = matches!(failure, Failure::Stopped(_) | Failure::NotSent);
@@ -544,6 +562,12 @@ impl<'a> Engine<'a> {
             refused: self.refused,
         }
     }
+}
+
+/// What the reports show of an object that the server stored otherwise.
+fn difference_findings(object: &ObjectRef, message: &str, differences: &[StoredDifference]) -> Refused {
+    let differences = differences.iter().map(|it| (it.path.clone(), it.announced.clone(), it.stored.clone()));
+    Refused::by_differences(object, message, differences)
 }
 
 fn generation(object: &Value) -> i64 {

@@ -5,10 +5,12 @@ mod carried;
 mod failure;
 mod intent;
 mod judged;
+mod old_object;
 mod operators;
 mod original;
 mod patience;
 mod recreated;
+mod successful;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,6 +26,7 @@ use tokio::time::{Instant, timeout_at};
 pub(super) use failure::Failure;
 use intent::Compare;
 use patience::{Patience, lags_behind, patience};
+pub(super) use successful::SuccessfulWrites;
 
 use crate::app::identity::{ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
@@ -32,7 +35,7 @@ use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
 };
 use crate::config::mask::Masker;
-use crate::event::{Awaited, Event, Events, SeenObject, WaitOutcome};
+use crate::event::{Event, Events};
 use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;
 use crate::plan::saved::digests::set_otherwise_by_app;
@@ -89,12 +92,18 @@ pub(super) struct Writer {
     pub(super) events: Events,
     /// Masks secret values in messages.
     pub(super) masker: Masker,
+    /// Masks values that rules judge.
+    pub(super) policy_masker: Masker,
     /// Time limit for retrying one object's write.
     pub(super) timeout: Duration,
     /// What is deleted.
     pub(super) deletion: Deletion,
     /// True once nothing may be retried.
     pub(super) gave_up: watch::Receiver<bool>,
+    /// Whether each stored object must be as its dry run showed it; kapp does not compare.
+    pub(super) compares_writes: bool,
+    /// The writes that succeeded.
+    pub(super) written: SuccessfulWrites,
     /// Whether the lease has run out without an answer and this was reported.
     pub(super) uncertain: AtomicBool,
 }
@@ -240,6 +249,9 @@ impl Writer {
                 error.rewrite(|text| self.masker.hide(&objects, text));
                 Err(Failure::Cluster(error))
             }
+            Err(Failure::Refused { message, refused }) => {
+                Err(Failure::Refused { message: self.masker.hide(&objects, &message), refused })
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -312,12 +324,21 @@ impl Writer {
             }
             other => other,
         };
-        let done = self.done(planned, expected.as_deref(), written.map_err(Failure::Cluster)?).await?;
-        Ok(self.note_original(planned, address, body, done).await)
+        let written = written.map_err(Failure::Cluster)?;
+        self.written.note(planned, planned.change.operation);
+        let live = planned.change.live.as_ref();
+        let done = self.done(planned, live, expected.as_deref(), written).await?;
+        self.note_original(planned, address, body, done).await
     }
 
-    async fn done(&self, planned: &Planned, expected: Option<&Value>, written: Written) -> Result<Done, Failure> {
-        self.as_expected(planned, expected, &written.object).await?;
+    async fn done(
+        &self,
+        planned: &Planned,
+        live: Option<&Arc<Value>>,
+        expected: Option<&Value>,
+        written: Written,
+    ) -> Result<Done, Failure> {
+        self.as_expected(planned, live, expected, &written.object).await?;
         Ok(Done { object: Some(written.object), warnings: written.warnings, ..Done::default() })
     }
 
@@ -374,9 +395,10 @@ impl Writer {
         let expected = self.expected(planned, address, &guarded, state.live.as_ref()).await?;
         self.allowed()?;
         let mut written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
+        self.written.note(planned, planned.change.operation);
         written.object = self.go_on(address, written.object).await?;
-        let done = self.done(planned, expected.as_deref(), written).await?;
-        Ok(self.note_original(planned, address, body, done).await)
+        let done = self.done(planned, state.live.as_ref(), expected.as_deref(), written).await?;
+        self.note_original(planned, address, body, done).await
     }
 
     async fn replace(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
@@ -402,6 +424,7 @@ impl Writer {
             self.allowed()?;
             match self.cluster.delete(address, &options).await {
                 Ok(last) => {
+                    self.written.note(planned, Operation::Delete);
                     let (last, warnings) = last.map(|last| (last.object, last.warnings)).unzip();
                     let pending = last.filter(|last| is_pending(last));
                     if let Some(arrivals) = arrivals {
@@ -485,51 +508,6 @@ impl Writer {
             Ok(Some(object)) => Ok(unchanged(Some(object))),
             Ok(None) => Err(Failure::Cluster(ClusterError::new(ErrorKind::NotFound, ABSENT).with_reason(NOT_FOUND))),
             Err(error) => Err(Failure::Cluster(error)),
-        }
-    }
-
-    /// Waits until the old object of a replacement is gone; reports what blocks it.
-    async fn wait_until_gone(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<(), Failure> {
-        let uid = planned.change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
-        let started = Instant::now();
-        let wanted = Awaited::Deleted;
-        let mut told = String::new();
-        loop {
-            let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)?.filter(|it| it.uid() == uid)
-            else {
-                if !told.is_empty() {
-                    self.events.send(Event::WaitDone {
-                        object: planned.change.object.clone(),
-                        wanted,
-                        outcome: WaitOutcome::Ok,
-                        message: String::new(),
-                        seen: SeenObject::default(),
-                        reasons: Vec::new(),
-                        elapsed: started.elapsed().into(),
-                    });
-                }
-                return Ok(());
-            };
-            let blockers = super::readiness::deletion_blockers(&seen);
-            let held = if blockers.is_empty() { String::new() } else { format!(": {blockers}") };
-            if Instant::now() >= deadline {
-                return Err(Failure::Stuck(format!("the old object was not gone in time{held}")));
-            }
-            let message = format!("the old object is being deleted{held}");
-            if told != message {
-                self.events.send(Event::WaitProgress {
-                    seen: SeenObject::default(),
-                    object: planned.change.object.clone(),
-                    wanted,
-                    message: message.clone(),
-                    reasons: Vec::new(),
-                    elapsed: started.elapsed().into(),
-                });
-                told.clone_from(&message);
-            }
-            if self.pause(GONE_POLL).await.is_break() {
-                return Err(Failure::Stopped(message));
-            }
         }
     }
 }

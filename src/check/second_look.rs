@@ -64,6 +64,29 @@ impl SecondLook {
         if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
     }
 
+    /// Judges by the policy's own expressions an object that the server stored without a dry run: it may have more
+    /// fields than the manifest that was judged.
+    ///
+    /// # Errors
+    /// The stored object is refused.
+    pub async fn judge_by_custom_rules(&self, change: Change) -> Result<(), Refused> {
+        let mut selection = self.rules_that_count();
+        selection.rules.retain(|it| it.rule.is_custom());
+        if selection.rules.is_empty() {
+            return Ok(());
+        }
+        let whole = &self.facts.changes;
+        let set = ChangeSet { app: whole.app.clone(), deletes_app: whole.deletes_app, ..ChangeSet::default() };
+        let facts = Facts {
+            changes: ChangeSet { changes: vec![change], ..set },
+            cluster: self.facts.cluster.clone(),
+            invocation: self.facts.invocation.clone(),
+            ..Facts::default()
+        };
+        let report = self.session(selection, facts, |_| false).await;
+        if report.outcome.refuses() { Err(Refused::by(report)) } else { Ok(()) }
+    }
+
     /// Judges again what the garbage collector deletes with an object.
     ///
     /// # Errors

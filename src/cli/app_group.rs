@@ -184,7 +184,7 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
         let (config, strict) = (reading.config.clone(), plan.strict);
         let (input, plan) = reading.resolve(Vec::new(), plan)?;
         let plan = global.planning(plan);
-        let write = logs.resolve(write.resolve());
+        let write = global.writing(logs.resolve(write.resolve()));
         let mut record = record.resolve();
         record.labels.push((GROUP_LABEL.to_owned(), group.group.clone()));
         let (name, namespace) = (group.group, group.namespace.resolve());

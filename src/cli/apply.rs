@@ -123,7 +123,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             preflight: global.preflight(preflight, &document)?,
             details: global.details(),
         };
-        let (as_text, mut write) = (diff.diff_changes, logs.resolve(write.resolve()));
+        let (as_text, mut write) = (diff.diff_changes, global.writing(logs.resolve(write.resolve())));
         if saved.is_some() {
             write.engine.deletion = Deletion::AsPlanned;
         }

@@ -15,7 +15,7 @@ use crate::report::kapp::{DiffLook, Style, words};
 use crate::report::output::Output;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
-use crate::run::options::{Details, PlanOptions, PreflightOptions};
+use crate::run::options::{Details, PlanOptions, PreflightOptions, WriteOptions};
 
 /// Names of kapp for a command of the tree that it does not have by itself.
 const NAMES: [(&str, &[&str]); 5] = [
@@ -483,6 +483,13 @@ impl GlobalArgs {
     #[must_use]
     pub fn planning(&self, options: PlanOptions) -> PlanOptions {
         PlanOptions { recreates_contents: self.kapp.is_none(), ..options }
+    }
+
+    /// How changes are written for this command line. kapp does not compare what is stored with its dry run.
+    #[must_use]
+    pub fn writing(&self, mut options: WriteOptions) -> WriteOptions {
+        options.engine.compares_writes = self.kapp.is_none();
+        options
     }
 
     /// Which rules run for this command line. kapp runs none that nobody has named.

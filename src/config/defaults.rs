@@ -60,12 +60,14 @@ const POD_TEMPLATES: GroupKinds = &[
 /// The built-in rules.
 #[must_use]
 pub fn defaults() -> Config {
+    let of_secrets = ["data", "stringData"]
+        .map(|field| PathRule { path: path(&[field]), matchers: kinds(&[("", "Secret")]) })
+        .to_vec();
     Config {
         change_group_bindings: change_group_bindings(),
         change_rule_bindings: change_rule_bindings(),
-        diff_mask_rules: ["data", "stringData"]
-            .map(|field| PathRule { path: path(&[field]), matchers: kinds(&[("", "Secret")]) })
-            .to_vec(),
+        diff_mask_rules: of_secrets.clone(),
+        policy_mask_rules: of_secrets,
         ownership_label_rules: ownership_label_rules(),
         label_scoping_rules: label_scoping_rules(),
         template_rules: template_rules::template_rules(),

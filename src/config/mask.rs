@@ -122,6 +122,13 @@ impl Masker {
         if values.is_empty() { text.to_owned() } else { Secrets::of_values(values.into_iter()).mask(text) }
     }
 
+    /// Whether a masked leaf of one of the objects has this value.
+    #[must_use]
+    pub fn masks_value(&self, objects: &[&Value], value: &Value) -> bool {
+        let is_same = |object: &&Value, path: &Vec<PathSegment>| value_at(object, path) == Some(value);
+        objects.iter().any(|object| self.masked_paths(object).iter().any(|path| is_same(object, path)))
+    }
+
     /// Replaces every such leaf by `(secret #1)`.
     pub fn mask(&self, object: &mut Value, numbers: &mut MaskNumbers) {
         for path in self.masked_paths(object) {

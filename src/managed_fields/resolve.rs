@@ -57,6 +57,39 @@ pub fn project_without_keys(set: &FieldSet, object: &Value) -> Value {
     projection(set, object, false)
 }
 
+/// Whether a set selects a field of the object, or something above or below it.
+#[must_use]
+pub fn selects(set: &FieldSet, object: &Value, path: &[PathSegment]) -> bool {
+    let (mut set, mut value) = (set, object);
+    for segment in path {
+        if set.children.is_empty() {
+            return set.member;
+        }
+        let next = match segment {
+            PathSegment::Key(key) => set.children.get(&Element::Field(key.clone())).zip(value.get(key)),
+            PathSegment::Index(index) => value.get(*index).and_then(|item| {
+                let child = set.children.iter().find(|(element, _)| is_of_item(element, item, *index));
+                child.map(|(_, child)| (child, item))
+            }),
+        };
+        let Some(next) = next else { return false };
+        (set, value) = next;
+    }
+    true
+}
+
+fn is_of_item(element: &Element, item: &Value, index: usize) -> bool {
+    let parsed = |text: &String| serde_json::from_str(text).unwrap_or(Value::Null);
+    match element {
+        Element::Field(_) => false,
+        Element::Key(fields) => {
+            fields.iter().all(|(name, value)| *item.get(name).unwrap_or(&Value::Null) == parsed(value))
+        }
+        Element::Value(value) => *item == parsed(value),
+        Element::Index(position) => *position == index,
+    }
+}
+
 fn projection(set: &FieldSet, object: &Value, with_keys: bool) -> Value {
     if set.children.is_empty() {
         return if set.member { object.clone() } else { Value::Object(Map::new()) };

@@ -24,7 +24,7 @@ use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
     Foresee, Plan, PlanError, PlanWarning, Planned, Retained, conversion_backends, misspelt, operators, ordering,
-    original, ownership, quota, refusal, rivals, size, stale_pods, takeover, webhook_first,
+    original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
 };
 use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
@@ -68,6 +68,8 @@ pub struct Options {
     pub named_drift: NamedDrift,
     /// Whether what no server takes is refused, or only told.
     pub strict: bool,
+    /// Leave objects alone whose label was removed, as kapp does: they are no longer found.
+    pub releases_unlabelled: bool,
     /// Plan objects that are deleted with a replaced parent as created again.
     pub recreates_contents: bool,
     /// Write CRDs before workloads, and replace conversion backends without a gap.
@@ -107,7 +109,11 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         Some(placement) => base::read(cluster, kinds, placement, &desired).await?,
         None => {
             protect_record(&observed, &desired)?;
-            live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?
+            let mut live = live::read(cluster, kinds, &observed, &desired, options.selection.scope).await?;
+            if !options.releases_unlabelled {
+                unlabelled::find(cluster, kinds, &observed, &mut live).await?;
+            }
+            live
         }
     };
     let unmarked = (options.base.is_some() && observed.record.is_none()).then(|| base::without_marks(config));
@@ -141,11 +147,13 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     let absent = Absent::find(cluster, &observed.app.namespace, &live, &desired).await?;
     let autoscaled = takeover::targets(desired.iter().map(|wanted| &*wanted.value));
     let masker = Masker::new(&config.diff_mask_rules);
+    let policy_masker = Masker::new(&config.policy_mask_rules);
     let context = Context {
         cluster,
         known_kinds: kinds,
         stamp: &stamp,
         masker: &masker,
+        policy_masker: &policy_masker,
         inventory: &observed.inventory,
         trust_digests: observed.inventory_void.is_none() && !options.recheck,
         claims: &live.claims,
@@ -303,6 +311,9 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
     let reading = live::read(cluster, kinds, &observed, &[], selection.scope);
     let (live, records) = futures::join!(reading, rivals::records(cluster, &observed));
     let mut live = live?;
+    if !options.releases_unlabelled {
+        unlabelled::find(cluster, kinds, &observed, &mut live).await?;
+    }
     live.objects.keys().for_each(|object| foresee.write_in(&object.namespace));
     live::add_owned_for_deletion(cluster, kinds, &observed, &mut live).await?;
     if options.deletes_derived {

@@ -76,7 +76,7 @@ async fn compare(
         rules.note(body, compared.result.as_mut());
         original::hide(&mut compared.fields);
     }
-    compared.taken_from = conflicts::taken_from(&compared, context.masker);
+    compared.taken_from = conflicts::taken_from(&compared, context.masker, context.policy_masker);
     compared.notes.extend(conflicts::notes(&compared.taken_from));
     // Config defines the masks; the cluster only knows Secrets.
     let live = compared.live.clone();

@@ -12,22 +12,30 @@ use crate::cluster::FIELD_MANAGER;
 use crate::config::mask::{Cover, MaskNumbers, Masker};
 use crate::managed_fields::{self as fields, Element, ManagerEntry, Owner, STATUS};
 
-/// What other managers of the live object lose by an update; nothing for any other change.
-pub(super) fn taken_from(compared: &Compared, masker: &Masker) -> Vec<TakenFrom> {
+/// What other managers of the live object lose by an update; nothing for any other change. `masker` hides keys in paths,
+/// `policy_masker` values, which are judged.
+pub(super) fn taken_from(compared: &Compared, masker: &Masker, policy_masker: &Masker) -> Vec<TakenFrom> {
     let (Operation::Update, Some(live)) = (compared.operation, compared.live.as_deref()) else { return Vec::new() };
-    taken(live, compared.result.as_deref(), &compared.fields, masker)
+    taken(live, compared.result.as_deref(), &compared.fields, (masker, policy_masker))
 }
 
 /// What other managers of the live object lose by an update that the server has answered.
 #[must_use]
-pub fn taken_by_update(live: &Value, result: &Value, masker: &Masker) -> Vec<TakenFrom> {
-    taken(live, Some(result), &[], masker)
+pub fn taken_by_update(live: &Value, result: &Value, masker: &Masker, policy_masker: &Masker) -> Vec<TakenFrom> {
+    taken(live, Some(result), &[], (masker, policy_masker))
 }
 
-fn taken(live: &Value, result: Option<&Value>, differing: &[FieldChange], masker: &Masker) -> Vec<TakenFrom> {
+fn taken(
+    live: &Value,
+    result: Option<&Value>,
+    differing: &[FieldChange],
+    (masker, policy_masker): (&Masker, &Masker),
+) -> Vec<TakenFrom> {
     let Ok(managers) = fields::managers(live) else { return Vec::new() };
     let after = result.and_then(|result| fields::managers(result).ok());
-    let seen = UpdateStates { live, result, masker, cover: masker.cover(std::iter::once(live).chain(result)) };
+    let sides = || std::iter::once(live).chain(result);
+    let (cover, policy_cover) = (masker.cover(sides()), policy_masker.cover(sides()));
+    let seen = UpdateStates { live, result, policy_masker, cover, policy_cover };
     // A tool that applied the object first is a predecessor once; if it writes again later, it takes fields from us.
     let is_new = !managers.iter().any(|entry| is_ours(&entry.owner) && entry.owner.operation == "Apply");
     managers
@@ -66,8 +74,11 @@ fn is_ours(owner: &Owner) -> bool {
 struct UpdateStates<'a> {
     live: &'a Value,
     result: Option<&'a Value>,
-    masker: &'a Masker,
+    policy_masker: &'a Masker,
+    /// What paths do not show.
     cover: Cover,
+    /// What values do not show.
+    policy_cover: Cover,
 }
 
 impl UpdateStates<'_> {
@@ -104,7 +115,7 @@ impl UpdateStates<'_> {
         theirs
             .map(|change| {
                 let mut field = self.field(change.display(hides), change.path.clone(), Some(&change.old_path), None);
-                field.new = change.new.as_ref().map(|new| match self.cover.hides(&change.path) {
+                field.new = change.new.as_ref().map(|new| match self.policy_cover.hides(&change.path) {
                     true => Value::String("(secret)".to_owned()),
                     false => new.clone(),
                 });
@@ -122,8 +133,9 @@ impl UpdateStates<'_> {
     ) -> TakenField {
         // Separate numbers, so that a finding about one field does not change with another.
         let mut numbers = MaskNumbers::default();
-        let mut shown =
-            |object: Option<&Value>, place: Option<&[PathSegment]>| self.masker.shown(object?, place?, &mut numbers);
+        let mut shown = |object: Option<&Value>, place: Option<&[PathSegment]>| {
+            self.policy_masker.shown(object?, place?, &mut numbers)
+        };
         let (old, new) = (shown(Some(self.live), old), shown(self.result, new));
         TakenField { path, place, old, new }
     }
@@ -181,7 +193,8 @@ mod tests {
     }
 
     fn taken(compared: &Compared) -> Vec<TakenFrom> {
-        taken_from(compared, &Masker::new(&defaults().diff_mask_rules))
+        let masker = Masker::new(&defaults().diff_mask_rules);
+        taken_from(compared, &masker, &masker)
     }
 
     fn lines(taken: &[TakenFrom]) -> Vec<String> {

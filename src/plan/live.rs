@@ -28,6 +28,8 @@ pub struct Live {
     pub objects: BTreeMap<ObjectKey, Arc<Value>>,
     /// (group, kind) that could not be listed, and why: their objects are not pruned.
     pub unreadable: BTreeMap<(String, String), String>,
+    /// Those of `objects` that have lost the app's label and are known by the uid in the inventory.
+    pub unlabelled: BTreeSet<ObjectKey>,
     /// Objects with the app's label that it did not create: Pods of its workloads.
     pub derived: Vec<Arc<Value>>,
     /// Objects of other apps, if only their records tell.

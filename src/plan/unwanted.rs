@@ -67,6 +67,10 @@ pub(super) fn unwanted(
             let label = if is_server { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
             notes.push(format!("stays, and no longer belongs to the app{label}"));
         }
+        let is_unlabelled = live.unlabelled.contains(key);
+        if is_unlabelled && !strategies.orphan {
+            notes.push("its app label was removed; the app's record has its uid".to_owned());
+        }
         let (orphan, disable_wait) = (strategies.orphan, strategies.disable_wait);
         unwanted.prunes.push(Planned {
             change: Change {
@@ -100,7 +104,8 @@ pub(super) fn unwanted(
             manifest_digest: Default::default(),
             live_digest: Default::default(),
             refused: None,
-            wait: !orphan && !disable_wait,
+            // Without the label no watch sees it go.
+            wait: !orphan && !disable_wait && !is_unlabelled,
         });
     }
     unwanted

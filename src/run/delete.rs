@@ -90,6 +90,7 @@ impl Delete {
                 let options = plan::Options {
                     selection: self.selection.clone(),
                     deletes_derived: self.derived == Derived::Deleted,
+                    releases_unlabelled: setup.details.is_some(),
                     ..plan::Options::default()
                 };
                 let request = plan::Request {

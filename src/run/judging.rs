@@ -18,6 +18,7 @@ use super::running::Run;
 use super::setup::Setup;
 use crate::atomic_file;
 use crate::check::facts_file::{self, FactsFile};
+use crate::check::release_masks::ReleaseMasks;
 use crate::check::report::ReportParts;
 use crate::check::second_look::{DependentsSearch, SecondLook};
 use crate::check::{self, RuleResults};
@@ -77,8 +78,9 @@ pub async fn judge(
         invocation: run.environment.invocation.clone(),
         ..Facts::default()
     };
-    let RuleResults { report, facts, artefacts } =
+    let RuleResults { mut report, facts, artefacts } =
         check::run(&setup.ahead, &setup.kinds, plan, selection.clone(), known, &waivers, &today).await;
+    ReleaseMasks::new(&setup.config).hide(&facts.changes, &mut report.findings);
     setup.accept(&report.accepted());
     show_findings(run, setup, plan, &report.findings);
     run.events.send(Event::Preflight {
@@ -225,6 +227,13 @@ fn write_facts(path: &Path, facts: &FactsFile) -> Result<(), CommandError> {
 fn masked(mut facts: Facts, config: &Config) -> Facts {
     let masker = crate::config::mask::Masker::new(&config.diff_mask_rules);
     let mut numbers = crate::config::mask::MaskNumbers::default();
+    let of_release = ReleaseMasks::new(config);
+    for answer in facts.answers.values_mut() {
+        if let Answer::Program { output } = answer {
+            of_release.hide_in(&facts.changes, output);
+        }
+    }
+    of_release.hide_taken(&mut facts.changes);
     let changes = facts.changes.changes.iter_mut();
     let of_changes = changes.flat_map(|change| [&mut change.desired, &mut change.live, &mut change.result]).flatten();
     let kept = facts.changes.kept.iter_mut();

@@ -247,6 +247,7 @@ impl Default for WriteOptions {
                 exit_early_on_apply_error: true,
                 exit_early_on_wait_error: true,
                 deletion: Deletion::default(),
+                compares_writes: true,
             },
             lock: LockOptions::default(),
             history: history::KEEP,

@@ -115,6 +115,7 @@ async fn plan_against(
         },
         strict: options.strict,
         recreates_contents: options.recreates_contents,
+        releases_unlabelled: setup.details.is_some(),
         // kapp has an order of its own.
         crds_first: setup.details.is_none(),
         default_label_scoping: options.default_label_scoping,

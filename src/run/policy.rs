@@ -76,10 +76,12 @@ impl Configured {
             }
         };
         let mut config = Config::merge(config::defaults::defaults(), among.clone());
+        config.release_mask_rules.clone_from(&among.diff_mask_rules);
         let mut plans = Vec::new();
         let source = of_files.map(|(of_files, given)| {
             plans = given;
             config = Config::merge(std::mem::take(&mut config), of_files.clone());
+            config.policy_mask_rules.extend(of_files.diff_mask_rules.iter().cloned());
             let shown: Vec<String> = files.iter().map(|file| shown_input(file)).collect();
             Source { name: shown.join(", "), config: of_files, is_old_side: false }
         });
@@ -127,6 +129,7 @@ impl Configured {
             let config = parse(std::slice::from_ref(document), None).map_err(|errors| of_old_side(errors, old_side))?;
             // Masked values stay masked; order and similar settings are up to the new side.
             self.config.diff_mask_rules.extend(config.diff_mask_rules.iter().cloned());
+            self.config.policy_mask_rules.extend(config.diff_mask_rules.iter().cloned());
             source.config = Config::merge(std::mem::take(&mut source.config), config);
         }
         self.source = Some(source);
@@ -147,7 +150,8 @@ impl Configured {
     /// # Errors
     /// Unknown or repeated rules and invalid settings, with their position if they are in a Config.
     pub fn resolve(&self, options: &PreflightOptions) -> Result<Policy, CommandError> {
-        let masker = Masker::new(&self.config.diff_mask_rules);
+        // What the release masks stays visible to the rules: it could hide from them what they refuse.
+        let masker = Masker::new(&self.config.policy_mask_rules);
         let among = ConfigRequests::of(&self.among, &masker);
         let source = self.source.as_ref().map(|source| {
             let mut requests = ConfigRequests::of(&source.config, &masker);

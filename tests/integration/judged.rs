@@ -4,6 +4,7 @@
 mod deletions;
 mod folders;
 mod new_namespaces;
+mod stored;
 mod sweep;
 mod told;
 
@@ -32,7 +33,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: an_update_that_was_not_verified_is_judged_before_its_write,
         ApiServer: a_webhook_that_narrows_a_definition_when_its_fields_are_taken_over,
     ];
-    [own, deletions::tests(), folders::tests(), new_namespaces::tests(), sweep::tests(), told::tests()].concat()
+    let own = [own, deletions::tests(), folders::tests(), new_namespaces::tests()].concat();
+    [own, stored::tests(), sweep::tests(), told::tests()].concat()
 }
 
 /// A definition with an object of it, and an app behind a proxy.

@@ -18,6 +18,10 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: the_label_alone_makes_nothing_the_apps_own,
         ApiServer: an_object_that_lost_its_identity_is_known_by_its_uid,
         ApiServer: an_object_made_anew_by_somebody_else_stays,
+        ApiServer: object_whose_label_was_removed_is_pruned_by_its_uid,
+        ApiServer: object_whose_label_was_removed_is_deleted_with_the_app,
+        ApiServer: object_with_another_owner_or_uid_stays_when_its_label_is_gone,
+        ApiServer: object_whose_label_was_removed_stays_in_kapps_voice,
         Controllers: pods_and_claims_of_workloads_are_not_pruned,
         Controllers: a_claim_that_is_owned_for_deletion_goes_with_the_app_and_not_before,
         ApiServer: an_orphaned_object_stays,
@@ -130,6 +134,66 @@ fn an_object_that_lost_its_identity_is_known_by_its_uid() {
     api().merge_patch(&config_map_path(&app.namespace, "b"), &stripped).ok();
     assert_eq!(planned(&app.apply(&config_map("a", "1"), &[]).expect(0)), ["delete ConfigMap b"]);
     assert!(!app.has("b"));
+}
+
+/// Sets or removes labels of an object by hand.
+fn label(app: &TestApp, name: &str, labels: &Value) {
+    api().merge_patch(&config_map_path(&app.namespace, name), &json!({"metadata": {"labels": labels}})).ok();
+}
+
+fn object_whose_label_was_removed_is_pruned_by_its_uid() {
+    let app = app("unlabelled");
+    app.apply(&(config_map("a", "1") + &config_map("b", "1")), &[]).expect(0);
+    label(&app, "b", &json!({"kapp.k14s.io/app": null}));
+    // Nothing of it may be left: neither label nor identity.
+    let stripped =
+        json!({"metadata": {"annotations": {"kapp.k14s.io/identity": null}, "finalizers": ["example.com/hold"]}});
+    api().merge_patch(&config_map_path(&app.namespace, "b"), &stripped).ok();
+    let dry = app.run("diff", &["-f", "app.yaml"]);
+    assert_eq!(planned(&dry.expect(0)), ["update ConfigMap b"], "in the input it is put right");
+    let ran = app.apply(&config_map("a", "1"), &[]).expect(0);
+    assert_eq!(planned(&ran), ["delete ConfigMap b"]);
+    assert!(ran.stdout.contains("its app label was removed"), "{}", ran.stdout);
+    api().merge_patch(&config_map_path(&app.namespace, "b"), &json!({"metadata": {"finalizers": null}})).ok();
+    assert!(!app.has("b"));
+    assert_eq!(planned(&app.apply(&config_map("a", "1"), &[]).expect(0)), Vec::<String>::new());
+}
+
+fn object_whose_label_was_removed_is_deleted_with_the_app() {
+    let app = app("unlabelled-app");
+    app.apply(&(config_map("a", "1") + &config_map("b", "1")), &[]).expect(0);
+    label(&app, "b", &json!({"kapp.k14s.io/app": null}));
+    let ran = app.delete(&[]).expect(0);
+    assert_eq!(planned(&ran).len(), 2, "{}", ran.stdout);
+    assert!(!app.has("a") && !app.has("b") && !app.has("shop"));
+}
+
+fn object_with_another_owner_or_uid_stays_when_its_label_is_gone() {
+    let app = app("unlabelled-others");
+    let all: String = ["a", "moved", "released", "anew"].map(|name| config_map(name, "1")).concat();
+    app.apply(&all, &[]).expect(0);
+    label(&app, "moved", &json!({"kapp.k14s.io/app": "123"}));
+    label(&app, "released", &json!({"kapp.k14s.io/app": null, "kapp.k14s.io/orphaned": ""}));
+    let path = config_map_path(&app.namespace, "anew");
+    api().delete(&path).ok();
+    api()
+        .apply(
+            &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": app.namespace, "name": "anew"}}),
+        )
+        .ok();
+    assert_eq!(planned(&app.apply(&config_map("a", "1"), &[]).expect(0)), Vec::<String>::new());
+    app.delete(&[]).expect(0);
+    assert!(app.has("moved") && app.has("released") && app.has("anew") && !app.has("a"));
+}
+
+fn object_whose_label_was_removed_stays_in_kapps_voice() {
+    let app = app("unlabelled-kapp");
+    app.apply(&(config_map("a", "1") + &config_map("b", "1")), &[]).expect(0);
+    label(&app, "b", &json!({"kapp.k14s.io/app": null}));
+    let kapp = Pushback::on(TestCluster::shared()).with("PUSHBACK_VOICE", "kapp");
+    kapp.write("app.yaml", config_map("a", "1"));
+    kapp.run(&["deploy", "-a", "shop", "-f", "app.yaml", "-n", &app.namespace, "--yes"]).expect(0);
+    assert!(app.has("a") && app.has("b"));
 }
 
 fn an_object_made_anew_by_somebody_else_stays() {

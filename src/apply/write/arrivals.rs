@@ -63,7 +63,7 @@ impl Arrivals {
         }
         let names: Vec<&str> = lost.iter().take(SHOWN).map(String::as_str).collect();
         let more = if lost.len() > SHOWN { ", …" } else { "" };
-        Err(Failure::Differs(format!(
+        Err(Failure::differs(format!(
             "it was deleted, and with it objects of kind {} that somebody created at the same moment: {}{more}",
             self.kind,
             names.join(", ")

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_crd::definition::CarryOver;
 use serde_json::Value;
 
 use super::{Done, Failure, Writer};
@@ -17,6 +18,9 @@ impl Writer {
         self.pause_operators(planned).await?;
         let carrying = self.carrying(planned, address);
         carrying.before(carry_over, &self.events).await.map_err(Failure::Cluster)?;
+        if matches!(carry_over, CarryOver::Bridge(_)) {
+            self.written.note(planned, planned.change.operation);
+        }
         self.cluster.get(address).await.map_err(Failure::Cluster)
     }
 

@@ -4,6 +4,7 @@ use pushback_preflight::judge::Refused;
 
 use crate::app::lease::LockLost;
 use crate::cluster::{ALREADY_EXISTS, ClusterError, ErrorKind};
+use crate::plan::stored::StoredDifference;
 
 /// Why a write failed.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(in crate::apply) enum Failure {
     /// A second look refused the change.
     Refused { message: String, refused: Box<Refused> },
     /// The write succeeded, and the object is not what was judged.
-    Differs(String),
+    Differs { message: String, differences: Vec<StoredDifference> },
     /// The old object is not going away.
     Stuck(String),
     /// The run was stopped before another attempt.
@@ -31,13 +32,18 @@ pub(in crate::apply) enum Failure {
 }
 
 impl Failure {
+    /// A difference without the fields that differ.
+    pub(in crate::apply) fn differs(message: String) -> Self {
+        Self::Differs { message, differences: Vec::new() }
+    }
+
     pub(in crate::apply) fn message(&self) -> String {
         match self {
             Self::Cluster(error) => error.message.clone(),
             Self::RefusedBefore(message, _)
             | Self::Changed(message)
             | Self::Refused { message, .. }
-            | Self::Differs(message)
+            | Self::Differs { message, .. }
             | Self::Stuck(message)
             | Self::Stopped(message) => message.clone(),
             Self::Taken(name) => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pushback_crd::definition::listed;
+use pushback_crd::definition::{listed, short};
 use pushback_preflight::judge::Refused;
 use pushback_preflight::{Change, ObjectExt, Operation, Verification};
 use serde_json::Value;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{Failure, Writer};
 use crate::check::second_look;
 use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
+use crate::plan::stored::{self, StoredDifference, StoredDifferences};
 use crate::plan::{Planned, answer, conflicts, guard};
 use crate::storage::operators;
 
@@ -119,11 +120,12 @@ impl Writer {
         })
     }
 
-    /// After a write: the server made of the object what it had announced, or at least nothing that would have been
-    /// refused.
+    /// After a write: the server stored what it had announced in every field that the manifest sets, and elsewhere
+    /// nothing that would have been refused.
     pub(super) async fn as_expected(
         &self,
         planned: &Planned,
+        live: Option<&Arc<Value>>,
         expected: Option<&Value>,
         written: &Arc<Value>,
     ) -> Result<(), Failure> {
@@ -131,28 +133,41 @@ impl Writer {
         if !self.cluster.capabilities().server {
             return Ok(());
         }
-        match expected.map(|expected| answer::differences(&change.object, expected, written)) {
-            Some(places) if places.is_empty() => return Ok(()),
-            // The dry-run was repeated just before, because everything depends on it.
-            Some(places) if planned.asked_again => return Err(differs(JUDGED, &places)),
-            // Some webhooks write a different value each time.
-            Some(_) => {}
-            None if change.object.is_definition() => {}
+        let desired = change.desired.as_deref().unwrap_or(&Value::Null);
+        let differences =
+            expected.map(|expected| stored::compare(&change.object, desired, expected, written, &self.masker));
+        // kapp does not compare; only a CRD is what everything else depends on.
+        let refuses = self.compares_writes || planned.asked_again;
+        let judges_custom_rules_only = match differences {
+            Some(StoredDifferences { of_manifest, .. }) if refuses && !of_manifest.is_empty() => {
+                return Err(stored_otherwise(of_manifest));
+            }
+            Some(StoredDifferences { of_manifest, elsewhere }) if of_manifest.is_empty() && !elsewhere => return Ok(()),
+            Some(_) => false,
+            None if change.object.is_definition() => false,
             // There was no dry-run: the object in the response is all there is to judge.
             None => {
-                let set = change.desired.as_deref().map(|desired| answer::set_otherwise(desired, written));
-                let places = set.flatten().unwrap_or_default();
-                return if places.is_empty() { Ok(()) } else { Err(differs(MANIFEST, &places)) };
+                let places = answer::set_otherwise(desired, written).unwrap_or_default();
+                if !places.is_empty() {
+                    return Err(differs(MANIFEST, &places));
+                }
+                true
             }
-        }
+        };
         let Some(second_look) = &self.second_look else { return Ok(()) };
-        let judged = second_look.judge(self.as_it_has_become(change, change.live.as_ref(), written)).await;
+        let become_now = self.as_it_has_become(change, live, written);
+        let judged = match judges_custom_rules_only {
+            true => second_look.judge_by_custom_rules(become_now).await,
+            false => second_look.judge(become_now).await,
+        };
         judged.map_err(|refused| refusal("it was written, but preflight refuses what the server stored", refused))
     }
 
     fn as_it_has_become(&self, change: &Change, live: Option<&Arc<Value>>, answer: &Arc<Value>) -> Change {
         let taken_from = match (change.operation, live) {
-            (Operation::Update, Some(live)) => conflicts::taken_by_update(live, answer, &self.masker),
+            (Operation::Update, Some(live)) => {
+                conflicts::taken_by_update(live, answer, &self.masker, &self.policy_masker)
+            }
             _ => Vec::new(),
         };
         // An object that replaces a deleted one is new.
@@ -190,5 +205,18 @@ fn refusal(what: &str, refused: Refused) -> Failure {
 
 fn differs(than: &str, places: &[String]) -> Failure {
     let places = listed(places, SHOWN);
-    Failure::Differs(format!("it was written, but the server stored something other than {than}: {places}"))
+    Failure::differs(format!("it was written, but the server stored something other than {than}: {places}"))
+}
+
+fn stored_otherwise(differences: Vec<StoredDifference>) -> Failure {
+    let shown = |value: &Option<Value>| match value {
+        Some(value) => short(value),
+        None => "nothing".to_owned(),
+    };
+    let place =
+        |it: &StoredDifference| format!("{}: {} instead of {}", it.path, shown(&it.stored), shown(&it.announced));
+    let places: Vec<String> = differences.iter().map(place).collect();
+    let places = listed(&places, SHOWN);
+    let message = format!("it was written, but the server stored something other than {JUDGED}: {places}");
+    Failure::Differs { message, differences }
 }

@@ -4,7 +4,7 @@
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::{Done, Writer};
+use super::{Done, Failure, Writer};
 use crate::cluster::Address;
 use crate::plan::{Planned, original};
 
@@ -17,9 +17,9 @@ impl Writer {
         address: &Address,
         body: &Value,
         mut done: Done,
-    ) -> Done {
-        let (Some(rules), Some(written)) = (&planned.original, &done.object) else { return done };
-        let Some(digest) = rules.outdated(written).filter(|_| self.allowed().is_ok()) else { return done };
+    ) -> Result<Done, Failure> {
+        let (Some(rules), Some(written)) = (&planned.original, done.object.clone()) else { return Ok(done) };
+        let Some(digest) = rules.outdated(&written).filter(|_| self.allowed().is_ok()) else { return Ok(done) };
         let mut corrected = body.clone();
         original::set_digest(&mut corrected, &digest);
         // Controllers may have written status by now, so that only the object itself is the condition.
@@ -27,11 +27,14 @@ impl Writer {
             metadata.insert("uid".to_owned(), written.uid().into());
         }
         match self.cluster.apply(address, &corrected, super::options(planned)).await {
-            Ok(again) => done.object = Some(again.object),
+            Ok(again) => {
+                self.as_expected(planned, Some(&written), Some(&written), &again.object).await?;
+                done.object = Some(again.object);
+            }
             Err(error) => {
                 done.warnings.push(format!("kapp's copy of the manifest is not up to date: {}", error.message));
             }
         }
-        done
+        Ok(done)
     }
 }

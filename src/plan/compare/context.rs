@@ -44,6 +44,8 @@ pub(in crate::plan) struct Context<'a> {
     pub(in crate::plan) known_kinds: &'a Kinds,
     pub(in crate::plan) stamp: &'a Stamp<'a>,
     pub(in crate::plan) masker: &'a Masker,
+    /// Masks of the policy: values that rules judge.
+    pub(in crate::plan) policy_masker: &'a Masker,
     pub(in crate::plan) inventory: &'a Inventory,
     /// Whether the digests of the inventory may be used.
     pub(in crate::plan) trust_digests: bool,

@@ -14,6 +14,9 @@ pub(super) fn tests() -> Vec<TestCase> {
         Nothing: a_program_judges_what_it_is_given,
         Nothing: the_example_is_a_rule,
         Nothing: a_program_sees_neither_secrets_nor_the_environment,
+        Nothing: masks_of_the_release_change_only_what_is_displayed,
+        Nothing: values_that_the_release_masks_have_fingerprints_of_their_own,
+        Nothing: masks_of_the_policy_hold_for_programs,
         Nothing: a_program_that_misbehaves_refuses_and_harms_nobody,
         Nothing: what_a_program_leaves_behind_is_ended,
         Nothing: a_program_that_fills_the_memory_is_ended,
@@ -124,6 +127,57 @@ fn a_program_sees_neither_secrets_nor_the_environment() {
     assert!(seen.contains("\"Secret\"") && !seen.contains(MARKER) && !seen.contains("cWFya2VyLW9m"), "{seen}");
     let environment = pushback.read("environment");
     assert!(environment.contains("PATH=") && !environment.contains("marker"), "{environment}");
+}
+
+/// A Config that masks the images of Deployments.
+fn masks_images() -> String {
+    config(
+        "diffMaskRules:\n- path: [spec, template, spec, containers, {allIndexes: true}, image]\n  \
+         resourceMatchers: [{apiVersionKindMatcher: {apiVersion: apps/v1, kind: Deployment}}]\n",
+    )
+}
+
+/// The answer of a program that quotes the image.
+fn quotes_the_image(image: &str) -> String {
+    let path = json!(["spec", "template", "spec", "containers", 0, "image"]);
+    answer(&json!([{"change": 0, "check": "tag", "message": format!("image {image} is not allowed"), "path": path}]))
+}
+
+fn masks_of_the_release_change_only_what_is_displayed() {
+    let pushback = answering(&quotes_the_image("registry.example/web:latest"));
+    pushback.write("app/config.yaml", masks_images());
+    let facts = ["--facts-out", "facts.json", "--report", "html=r.html"];
+    let ran = check(&pushback, &[&POLICY[..], &facts].concat()).expect(10);
+    let seen = pushback.read("seen.json");
+    assert!(seen.contains("registry.example/web:latest"), "{seen}");
+    let files = ["r.json", "facts.json", "r.html"].map(|file| pushback.read(file)).concat();
+    let shown = format!("{}{}{files}", ran.stdout, ran.stderr);
+    assert!(shown.contains("is not allowed") && !shown.contains("web:latest"), "{shown}");
+}
+
+fn values_that_the_release_masks_have_fingerprints_of_their_own() {
+    let fingerprint = |image: &str, masks: bool| {
+        let pushback = answering(&quotes_the_image("X"));
+        if masks {
+            pushback.write("app/config.yaml", masks_images());
+        }
+        pushback.write("app/app.yaml", super::APP.replace("registry.example/web:latest", image));
+        check(&pushback, &POLICY).expect(10);
+        pushback.read_json("r.json")["findings"][0]["fingerprint"].as_str().expect("one").to_owned()
+    };
+    assert_ne!(fingerprint("web:latest", true), fingerprint("evil:latest", true));
+    assert_eq!(fingerprint("web:latest", true), fingerprint("web:latest", false));
+}
+
+fn masks_of_the_policy_hold_for_programs() {
+    let pushback = answering(NOTHING);
+    pushback.write(
+        "policy.yaml",
+        format!("{}{}", config(&rules("")), masks_images().split_once("Config\n").expect("keys").1),
+    );
+    check(&pushback, &POLICY).expect(0);
+    let seen = pushback.read("seen.json");
+    assert!(seen.contains("(secret #1)") && !seen.contains("web:latest"), "{seen}");
 }
 
 fn a_program_that_misbehaves_refuses_and_harms_nobody() {

@@ -1,0 +1,85 @@
+//! Hides from a finding what only the Config among the manifests masks: rules judge those values, and nobody sees them.
+
+use std::sync::Arc;
+
+use pushback_preflight::{ChangeSet, Finding};
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::config::mask::{MaskNumbers, Masker};
+
+/// Masks of the release, for findings. Without any, findings stay as they are.
+#[derive(Clone, Debug)]
+pub struct ReleaseMasks(Option<Masker>);
+
+impl ReleaseMasks {
+    /// The masks that only the release has.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let rules = &config.release_mask_rules;
+        Self((!rules.is_empty()).then(|| Masker::new(rules)))
+    }
+
+    /// Hides masked values of the changes that the findings are about. Fingerprints stay: they are those of the values.
+    pub fn hide(&self, changes: &ChangeSet, findings: &mut [Finding]) {
+        let Some(masker) = &self.0 else { return };
+        for finding in findings {
+            let Some(change) = changes.find(&finding.object.key()) else { continue };
+            let sides = [&change.desired, &change.live, &change.result].into_iter().flatten();
+            let objects: Vec<&Value> = sides.map(|object| &**object).collect();
+            hide(masker, &objects, finding);
+        }
+    }
+
+    /// Hides masked values in an answer of a program, which may quote any object.
+    pub fn hide_in(&self, changes: &ChangeSet, value: &mut Value) {
+        let Some(masker) = &self.0 else { return };
+        let changes = changes.changes.iter();
+        let sides = changes.flat_map(|change| [&change.desired, &change.live, &change.result]).flatten();
+        let objects: Vec<&Value> = sides.map(|object| &**object).collect();
+        *value = hidden(masker, &objects, value, &mut MaskNumbers::default());
+    }
+
+    /// Hides the values that a change takes from other managers.
+    pub fn hide_taken(&self, changes: &mut ChangeSet) {
+        let Some(masker) = &self.0 else { return };
+        for change in &mut changes.changes {
+            let sides = [&change.desired, &change.live, &change.result].into_iter().flatten();
+            let objects: Vec<&Value> = sides.map(|object| &**object).collect();
+            for field in change.taken_from.iter_mut().flat_map(|taken| &mut taken.fields) {
+                let mut numbers = MaskNumbers::default();
+                for value in field.old.iter_mut().chain(&mut field.new) {
+                    *value = hidden(masker, &objects, value, &mut numbers);
+                }
+            }
+        }
+    }
+}
+
+fn hide(masker: &Masker, objects: &[&Value], finding: &mut Finding) {
+    if objects.iter().all(|object| masker.masked_paths(object).is_empty()) {
+        return;
+    }
+    finding.message = masker.hide(objects, &finding.message);
+    let mut numbers = MaskNumbers::default();
+    for value in finding.old.iter_mut().chain(&mut finding.new) {
+        *value = hidden(masker, objects, value, &mut numbers);
+    }
+    if let Some(witness) = &mut finding.witness {
+        *witness = Arc::new(hidden(masker, objects, witness, &mut numbers));
+    }
+}
+
+/// The value with every leaf hidden that is masked in one of the objects, or quotes what is.
+fn hidden(masker: &Masker, objects: &[&Value], value: &Value, numbers: &mut MaskNumbers) -> Value {
+    match value {
+        Value::Object(map) => {
+            map.iter().map(|(key, value)| (key.clone(), hidden(masker, objects, value, numbers))).collect()
+        }
+        Value::Array(items) => items.iter().map(|item| hidden(masker, objects, item, numbers)).collect(),
+        Value::Null => Value::Null,
+        scalar if masker.masks_value(objects, scalar) => Value::String(numbers.placeholder(scalar)),
+        Value::String(text) => Value::String(masker.hide(objects, text)),
+        scalar => scalar.clone(),
+    }
+}
