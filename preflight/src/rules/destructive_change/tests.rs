@@ -549,6 +549,7 @@ fn every_check_can_warn_and_be_switched_off() {
     changes.push(change(Operation::Replace, Some(set), Some(silent)));
     let webhooks = object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "policy");
     changes.push(delete(with(webhooks, "/webhooks", json!([{"name": "a.com"}]))));
+    changes.push(delete(object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "policy")));
     // An owner of an object outside the app, and of one that the app keeps.
     let kept = owned(object("v1", "ConfigMap", "shop/kept"), "owner");
     changes.push(delete(with_uid(object("ex.com/v1", "Owner", "shop/owner"))));
