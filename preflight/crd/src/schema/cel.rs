@@ -7,6 +7,7 @@
 pub mod admission;
 mod base64;
 mod bound;
+mod charges;
 mod check;
 mod claims;
 mod compute;
@@ -24,6 +25,7 @@ mod parser;
 mod partial;
 mod stop;
 mod syntax;
+mod tallies;
 mod time;
 mod value;
 

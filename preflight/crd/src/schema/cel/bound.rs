@@ -87,6 +87,7 @@ fn call<'a>(operands: &[&'a Node], function: &str, scope: &mut Scope<'a>) -> Bou
     let mut first = None;
     let mut cost = 2_u64;
     let mut characters = 0_u64;
+    let mut sizes = Vec::new();
     for (index, operand) in operands.iter().enumerate() {
         let (own, schema) = bound(operand, scope);
         if index == 0 {
@@ -101,9 +102,19 @@ fn call<'a>(operands: &[&'a Node], function: &str, scope: &mut Scope<'a>) -> Bou
         };
         cost = cost.saturating_add(own);
         characters = characters.saturating_add(size);
+        sizes.push(size);
     }
     let scan = characters / 10 + 2;
     let is_pattern = matches!(function, "matches" | "find" | "findAll" | "contains" | "validate");
+    let [one, other] = [0, 1].map(|index| sizes.get(index).copied().unwrap_or_default());
+    let pairs = match function {
+        // Each item is compared with each other one.
+        "distinct" | "sort" => one.saturating_mul(one).saturating_mul(21) / 10 + 11,
+        "contains" if sizes.len() > 2 => one.saturating_mul(other),
+        "intersects" | "equivalent" => one.saturating_mul(other).saturating_mul(2),
+        _ => 0,
+    };
+    let cost = cost.saturating_add(pairs);
     let charge = match function {
         "size" => 0,
         _ if is_pattern => characters.min(1_000) / 4 + 40,

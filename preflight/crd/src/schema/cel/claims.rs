@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::decimal;
 use super::names::{escape, unescape};
 use super::syntax::{Expression, Node};
+use super::tallies;
 use super::time::duration;
 use super::value::quantity::exact_nanos;
 use crate::schema::Schema;
@@ -305,6 +306,18 @@ impl Reader<'_> {
             if let Expression::Macro { function: "filter", range, variables, bodies } = &measured.expression
                 && let ([variable], [body]) = (variables.as_slice(), bodies.as_slice())
             {
+                if let (Some(conditions), Some(is_true)) =
+                    (tallies::conditions(range), tallies::counts_true(variable, body))
+                {
+                    let one = |node: &&Node| {
+                        let claim = self.claim(node);
+                        if is_true { claim } else { Claim::Not(Box::new(claim)) }
+                    };
+                    let claims: Vec<Claim> = conditions.iter().map(one).collect();
+                    if let Some(claim) = tally(&claims, order, count) {
+                        return claim;
+                    }
+                }
                 let body = Box::new(self.of_item(variable, body));
                 let text = format!("size {}", self.text(measured));
                 return Claim::Tallied { range: self.term(range), body, order, count, text };
@@ -427,6 +440,22 @@ impl Reader<'_> {
             _ => None,
         }
     }
+}
+
+/// How the number of true claims compares with a count; `None` if that takes too many combinations.
+fn tally(claims: &[Claim], order: Order, count: i64) -> Option<Claim> {
+    let all = |subset: Vec<usize>| Claim::All(subset.into_iter().map(|index| claims[index].clone()).collect());
+    let at_least = |count| Some(Claim::Any(tallies::subsets(claims.len(), count)?.into_iter().map(all).collect()));
+    let (reached, exceeded) = (at_least(count)?, at_least(count.checked_add(1)?)?);
+    let not = |claim: Claim| Claim::Not(Box::new(claim));
+    Some(match order {
+        Order::AtLeast => reached,
+        Order::Greater => exceeded,
+        Order::Less => not(reached),
+        Order::AtMost => not(exceeded),
+        Order::Equal => Claim::All(vec![reached, not(exceeded)]),
+        Order::Unequal => Claim::Any(vec![not(reached), exceeded]),
+    })
 }
 
 /// The claim that the last field is present; it is false, not an error, if an earlier one is absent.

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use super::charges;
 use super::evaluator::Evaluator;
 use super::stop::Stop;
 use super::syntax::{Expression, Node};
@@ -21,15 +22,10 @@ pub(super) const NO_SUCH_KEY: &str = "no such key: ";
 /// Names before a dot that are part of a function name.
 const NAMESPACES: [&str; 6] = ["optional", "format", "ip", "sets", "lists", "cidr"];
 
-/// Returns the cost of a node on the server, without its operands and without the part that depends on sizes.
+/// Returns the cost of a node on the server without its operands; calls and operators are charged by their sizes.
 fn cost_of(expression: &Expression) -> u64 {
     match expression {
-        Expression::Name(_)
-        | Expression::Select { .. }
-        | Expression::Index { .. }
-        | Expression::Call { .. }
-        | Expression::Unary { .. }
-        | Expression::Binary { .. } => 1,
+        Expression::Name(_) | Expression::Select { .. } | Expression::Index { .. } | Expression::Unary { .. } => 1,
         Expression::List(_) => 10,
         Expression::Map(_) => 30,
         _ => 0,
@@ -94,6 +90,7 @@ impl<'a> Evaluator<'a> {
             Expression::Binary { operator, left, right } => {
                 let left = self.evaluate(left, scope)?;
                 let right = self.evaluate(right, scope)?;
+                self.costs(charges::of_operator(operator, &left, &right))?;
                 self.binary(operator, &left, &right)
             }
             Expression::And(operands) => self.logical(operands, false, scope),

@@ -17,6 +17,7 @@ pub(super) mod standard;
 
 pub(super) mod strings;
 
+use super::charges;
 use super::evaluator::Evaluator;
 use super::stop::Stop;
 use super::value::{Outcome, Value};
@@ -31,8 +32,16 @@ pub(super) struct Call<'c, 'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Calls a function.
+    /// Calls a function, and charges for it.
     pub(super) fn call(&self, function: &str, is_member: bool, arguments: &[Value<'a>]) -> Outcome<'a> {
+        let outcome = self.call_library(function, is_member, arguments);
+        if matches!(outcome, Ok(_) | Err(Stop::Error(_))) {
+            self.costs(charges::of_call(function, arguments, outcome.as_ref().ok()))?;
+        }
+        outcome
+    }
+
+    fn call_library(&self, function: &str, is_member: bool, arguments: &[Value<'a>]) -> Outcome<'a> {
         self.charge(1)?;
         if let Some(Value::Opaque(what)) = arguments.iter().find(|value| matches!(value, Value::Opaque(_))) {
             return Err(Stop::unknown(*what));

@@ -261,3 +261,21 @@ proptest::proptest! {
         }
     }
 }
+
+/// The API server charges the comparison of texts by their length, and of the items of a list by their pairs.
+#[test]
+fn calls_are_charged_by_the_sizes_of_their_operands() {
+    let list = |item: serde_json::Value| Schema::of(&json!({"type": "array", "items": item}));
+    let texts: Vec<String> = (0..200).map(|index| format!("{}{index:03}", "a".repeat(297))).collect();
+    let pairs = Program::compile("self.all(x, self.exists_one(y, y == x))").expect("a rule");
+    let judged = pairs.evaluate(&list(json!({"type": "string"})), &json!(texts), None);
+    assert!(matches!(judged, Truth::Error(_)), "{judged:?}");
+    assert_eq!(pairs.evaluate(&list(json!({"type": "string"})), &json!(texts[..100]), None), Truth::True);
+    let numbers: Vec<u32> = (0..720).collect();
+    for rule in ["self.sort().size() > 0", "self.distinct().size() > 0", "sets.equivalent(self, self)"] {
+        let program = Program::compile(rule).expect("a rule");
+        let judge = |count: usize| program.evaluate(&list(json!({"type": "integer"})), &json!(numbers[..count]), None);
+        assert!(matches!(judge(720), Truth::Error(_)), "{rule}: {:?}", judge(720));
+        assert_eq!(judge(690), Truth::True, "{rule}");
+    }
+}

@@ -15,9 +15,22 @@ use crate::schema::model::{CelRule, Schema, Type};
 
 /// Values in a largest object at most.
 const MOST_VALUES: usize = 60_000;
-/// Items of a list, keys of a map and characters of a text without a maximum.
+/// Items of a list, and keys of a map, without a maximum.
 const UNBOUNDED: i64 = 1_000;
-const CHARACTERS: usize = 40;
+/// Characters of a text where texts are short: those of many items are small together.
+const SHORT: usize = 40;
+/// Characters of a long text without a maximum.
+const LONG: usize = 10_000;
+/// Characters of all long texts of an object at most: the server takes objects of 1.5 MiB.
+const MOST_CHARACTERS: usize = 1_300_000;
+
+/// What is left for a largest object.
+struct Room {
+    values: usize,
+    characters: usize,
+    /// Whether texts are as long as can be.
+    has_long_texts: bool,
+}
 
 impl<'s> Judge<'s> {
     /// Returns the proof that the cost of a rule stops it; `None` if no rule can cost so much, or the largest object passes.
@@ -32,28 +45,40 @@ impl<'s> Judge<'s> {
         let look = self.opinion(suspect);
         let mut open = None;
         for rule in rules.iter().filter(costly) {
-            let object = match self.search(lifted(&suspect.steps, Formula::anything())) {
-                Outcome::Found(object) => self.enlarged(suspect, rule, old, object),
+            let found = match self.search(lifted(&suspect.steps, Formula::anything())) {
+                Outcome::Found(object) => Some(object),
                 Outcome::Empty => return None,
                 Outcome::Unknown(_) => None,
             };
-            match object.map(|object| (look(&object), object)) {
-                // It cannot be made smaller.
-                Some((Confirmed::Damaged(damage), witness)) if damage.keyword == suspect.keyword => {
-                    return Some(SchemaProof::Breaking { witness, damage });
+            for has_long_texts in [false, true] {
+                let object = found.clone().and_then(|it| self.enlarged(suspect, rule, old, it, has_long_texts));
+                match object.map(|object| (look(&object), object)) {
+                    // It cannot be made smaller.
+                    Some((Confirmed::Damaged(damage), witness)) if damage.keyword == suspect.keyword => {
+                        return Some(SchemaProof::Breaking { witness, damage });
+                    }
+                    Some((Confirmed::Unharmed, _)) => {}
+                    // A pattern may not allow long texts.
+                    None | Some((Confirmed::NotAccepted(..) | Confirmed::Damaged(_), _)) if has_long_texts => {}
+                    _ => open = Some(unknown(suspect)),
                 }
-                Some((Confirmed::Unharmed, _)) => {}
-                _ => open = Some(unknown(suspect)),
             }
         }
         open
     }
 
     /// The object with everything that the rule reads as large as can be.
-    fn enlarged(&self, suspect: &Suspect<'s>, rule: &CelRule, old: &Schema, mut object: Value) -> Option<Value> {
+    fn enlarged(
+        &self,
+        suspect: &Suspect<'s>,
+        rule: &CelRule,
+        old: &Schema,
+        mut object: Value,
+        has_long_texts: bool,
+    ) -> Option<Value> {
         let program = Program::shared(rule).ok()?;
         let node = first_value_at(&mut object, &suspect.steps)?;
-        let mut room = MOST_VALUES;
+        let mut room = Room { values: MOST_VALUES, characters: MOST_CHARACTERS, has_long_texts };
         for path in program.hints().paths.keys() {
             match (path.first(), &mut *node) {
                 (Some(HintStep::Field(name)), Value::Object(fields)) if old.properties.contains_key(name) => {
@@ -74,8 +99,8 @@ fn unknown(suspect: &Suspect<'_>) -> SchemaProof {
 }
 
 /// A value as large as can be; those of different indices differ where the schema allows it. `None` if it is too large.
-fn largest(schema: &Schema, index: usize, room: &mut usize) -> Option<Value> {
-    *room = room.checked_sub(1)?;
+fn largest(schema: &Schema, index: usize, room: &mut Room) -> Option<Value> {
+    room.values = room.values.checked_sub(1)?;
     if let Some(values) = &schema.enumeration {
         return values.get(index % values.len().max(1)).cloned();
     }
@@ -100,8 +125,14 @@ fn largest(schema: &Schema, index: usize, room: &mut usize) -> Option<Value> {
         }
         Some(Type::String) => {
             let most = schema.length.most.and_then(|most| usize::try_from(most).ok());
+            let most = if room.has_long_texts {
+                most.unwrap_or(LONG).min(room.characters.max(SHORT))
+            } else {
+                most.unwrap_or(SHORT).min(SHORT)
+            };
+            room.characters = room.characters.saturating_sub(most);
             let digits = index.to_string();
-            format!("{digits:a>width$}", width = most.unwrap_or(CHARACTERS).min(CHARACTERS)).into()
+            format!("{}{digits}", "a".repeat(most.saturating_sub(digits.len()))).into()
         }
         None => index.into(),
     })
@@ -117,4 +148,31 @@ fn number(schema: &Schema, index: usize) -> Option<Value> {
         _ => least.saturating_add(index),
     };
     Some(value.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::schema::contain::compare;
+    use crate::schema::pipeline::Server;
+    use crate::schema::testing::resource;
+
+    #[test]
+    fn rule_that_long_texts_make_too_costly_is_not_safe() {
+        let schema = |count: i64, rules: Value| {
+            let list = json!({"type": "array", "maxItems": count, "x-kubernetes-list-type": "set",
+                "items": {"type": "string", "maxLength": 300}});
+            let spec = json!({"type": "object", "properties": {"l": list}, "x-kubernetes-validations": rules});
+            Schema::of(&json!({"type": "object", "properties": {"spec": spec}}))
+        };
+        let rule = json!([{"rule": "!has(self.l) || self.l.all(x, self.l.exists_one(y, y == x))"}]);
+        let proof = |count: i64| {
+            let (old, new) = (schema(count, json!([])), schema(count, rule.clone()));
+            compare(&resource(&old), &resource(&new), Server::default()).pop().map(|found| found.proof)
+        };
+        assert!(!matches!(proof(200), Some(SchemaProof::Safe) | None), "{:?}", proof(200));
+        assert!(matches!(proof(100), Some(SchemaProof::Safe) | None));
+    }
 }

@@ -417,6 +417,15 @@ impl<'t> Estimate<'t> {
             let size = self.library_size(one).times(self.library_size(other));
             return Ok((priced(size.most, f64::from(factor)).saturating_add(1), None));
         }
+        if let Some(size) = self.new_list(overload.price, function, target, arguments) {
+            let factor = match overload.price {
+                Price::ComparedItems => 2.0,
+                Price::ComparedTexts => 2.0 + OF_TEXT,
+                _ => self.depth(function, arguments),
+            };
+            let size = if overload.price == Price::NewList { size } else { size.times(size) };
+            return Ok((reads(size, factor).saturating_add(1 + OF_LIST), Some(size)));
+        }
         match (function, target, arguments) {
             ("isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf", Some(target), _) => {
                 let size = self.library_size(target);
@@ -495,6 +504,37 @@ impl<'t> Estimate<'t> {
             _ => {}
         }
         self.standard(id, function, overload, target, arguments)
+    }
+
+    /// The size of a new list, or of one whose items are compared; `None` for other functions (cel-go `ext/lists.go`).
+    fn new_list(&self, price: Price, function: &str, target: Option<Operand>, arguments: &[Operand]) -> Option<Size> {
+        let fixed = |size: u64| Size { least: size, most: size };
+        let number = |index: usize, otherwise: u64| match arguments.get(index).map(|it| self.terms.get(it.id)) {
+            Some(Term::Literal(Literal::Int(number))) => u64::try_from(*number).unwrap_or_default(),
+            _ => otherwise,
+        };
+        match (price, function, target) {
+            (Price::NewList, "lists.range", _) => Some(fixed(number(0, u64::MAX))),
+            (Price::NewList, "slice", Some(target)) => {
+                let whole = self.library_size(target);
+                // The server subtracts without checking for overflow.
+                Some(fixed(number(1, whole.most).wrapping_sub(number(0, 0))))
+            }
+            (Price::NewList | Price::ComparedItems | Price::ComparedTexts, _, Some(target)) => {
+                Some(self.library_size(target))
+            }
+            _ => None,
+        }
+    }
+
+    /// How often a new list is copied.
+    #[expect(clippy::cast_precision_loss, reason = "the server computes in floating point")]
+    fn depth(&self, function: &str, arguments: &[Operand]) -> f64 {
+        match (function, arguments.first().map(|it| self.terms.get(it.id))) {
+            ("flatten", Some(Term::Literal(Literal::Int(depth)))) => u64::try_from(*depth).unwrap_or_default() as f64,
+            ("flatten", Some(_)) => u64::MAX as f64,
+            _ => 1.0,
+        }
     }
 
     /// CEL's own estimate for an overload.

@@ -34,6 +34,12 @@ pub(super) enum Price {
     WithText,
     /// It only reads a part of a parsed value.
     Part,
+    /// A new list is made.
+    NewList,
+    /// Each item of a list is compared with each other one, in a new list.
+    ComparedItems,
+    /// Likewise, and the items are texts.
+    ComparedTexts,
     /// Not known here.
     Unknown,
 }
@@ -59,6 +65,9 @@ impl Price {
             "setsTwice" => Self::Sets(2),
             "withText" => Self::WithText,
             "part" => Self::Part,
+            "newList" => Self::NewList,
+            "comparedItems" => Self::ComparedItems,
+            "comparedTexts" => Self::ComparedTexts,
             _ => Self::Unknown,
         }
     }
@@ -216,10 +225,15 @@ min max : list<int>.() -> int; list<uint>.() -> uint; list<double>.() -> double;
  : list<bytes>.() -> bytes
 sets.contains sets.intersects : (list<A>, list<A>) -> bool @sets
 sets.equivalent : (list<A>, list<A>) -> bool @setsTwice
-slice : list<A>.(int, int) -> list<A> @unknown
-flatten : list<list<A>>.() -> list<A> @unknown; list<dyn>.(int) -> list<dyn> @unknown
-reverse distinct : list<A>.() -> list<A> @unknown
-lists.range : (int) -> list<int> @unknown
+slice : list<A>.(int, int) -> list<A> @newList
+flatten : list<list<A>>.() -> list<A> @newList; list<dyn>.(int) -> list<dyn> @newList
+reverse : list<A>.() -> list<A> @newList
+distinct : list<A>.() -> list<A> @comparedItems
+sort : list<int>.() -> list<int> @comparedItems; list<uint>.() -> list<uint> @comparedItems
+ : list<double>.() -> list<double> @comparedItems; list<bool>.() -> list<bool> @comparedItems
+ : list<duration>.() -> list<duration> @comparedItems; list<timestamp>.() -> list<timestamp> @comparedItems
+ : list<string>.() -> list<string> @comparedTexts; list<bytes>.() -> list<bytes> @comparedTexts
+lists.range : (int) -> list<int> @newList
 url : (string) -> url
 isURL isQuantity isIP isCIDR ip.isCanonical : (string) -> bool
 getScheme getHost getHostname getPort getEscapedPath : url.() -> string
@@ -268,7 +282,7 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, 193);
+        assert_eq!(count, 202);
         assert_eq!(overloads("size").map(<[_]>::len), Some(8));
         assert!(overloads("no.such").is_none());
     }
