@@ -5,6 +5,8 @@ mod cluster_state;
 mod releases;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -30,22 +32,60 @@ struct Totals {
     unnamed: Vec<String>,
 }
 
-fn every_loss_is_named_before_the_first_write() {
-    let cluster = TestCluster::start(&Options::whole());
-    let mut totals = Totals::default();
-    for round in 0..rounds(4, 500) {
-        let mut dice = Dice(round as u64);
-        try_release(&cluster, &mut dice, round, &mut totals);
+/// Rounds on one cluster: what each leaves behind makes the next one slower.
+const ROUNDS_OF_A_CLUSTER: usize = 25;
+
+/// Clusters at once in a long run.
+const CLUSTERS: usize = 2;
+
+impl Totals {
+    fn add(&mut self, other: Self) {
+        self.releases += other.releases;
+        self.refused += other.refused;
+        self.waived += other.waived;
+        self.disappeared += other.disappeared;
+        self.changed += other.changed;
+        self.unnamed.extend(other.unnamed);
     }
-    show(&format!(
-        "{} releases: {} refused, {} of them applied with waivers; {} objects disappeared, {} changed, {} of them unnamed",
-        totals.releases,
-        totals.refused,
-        totals.waived,
-        totals.disappeared,
-        totals.changed,
-        totals.unnamed.len()
-    ));
+
+    fn show(&self) {
+        show(&format!(
+            "{} releases: {} refused, {} of them applied with waivers; {} objects disappeared, {} changed, {} of them unnamed",
+            self.releases,
+            self.refused,
+            self.waived,
+            self.disappeared,
+            self.changed,
+            self.unnamed.len()
+        ));
+    }
+}
+
+fn every_loss_is_named_before_the_first_write() {
+    let count = rounds(4, 500);
+    let (next, totals) = (AtomicUsize::new(0), Mutex::new(Totals::default()));
+    let work = || {
+        loop {
+            let first = next.fetch_add(ROUNDS_OF_A_CLUSTER, Ordering::SeqCst);
+            if first >= count {
+                break;
+            }
+            let cluster = TestCluster::start(&Options::whole());
+            let mut of_cluster = Totals::default();
+            for round in first..count.min(first + ROUNDS_OF_A_CLUSTER) {
+                try_release(&cluster, &mut Dice(round as u64), round, &mut of_cluster);
+            }
+            let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+            totals.add(of_cluster);
+            totals.show();
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..CLUSTERS.min(count.div_ceil(ROUNDS_OF_A_CLUSTER)) {
+            scope.spawn(work);
+        }
+    });
+    let totals = totals.into_inner().unwrap_or_else(PoisonError::into_inner);
     assert!(totals.unnamed.is_empty(), "not named before the write:\n{}", totals.unnamed.join("\n"));
     assert!(totals.disappeared > 0 && totals.changed > 0, "nothing was lost or changed: {totals:?}");
 }
