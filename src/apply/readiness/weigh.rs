@@ -66,6 +66,18 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
             _ => status,
         },
         State::InProgress => {
+            if let Some(pod) = blocking_pod(object, &context.related) {
+                let command = format!("kubectl delete pod -n {} {}", pod.namespace(), pod.name());
+                let message = format!(
+                    "{}; Pod {} of an older revision is not ready and keeps the update from starting: {command}",
+                    status.message,
+                    pod.name()
+                );
+                return match context.waited >= GRACE && is_stuck(pod) {
+                    true => Status::failed(message),
+                    false => Status::in_progress(message),
+                };
+            }
             if held(troubles.terminal).is_some_and(|held| held >= GRACE) {
                 let pods = current_pods(object, &context.related);
                 if let Some(failure) = pods.iter().filter_map(|pod| terminal_pod_failure(pod)).min() {
@@ -134,6 +146,27 @@ pub(super) fn current_pods<'a>(object: &'a Value, related: &Related<'a>) -> Vec<
     };
     let owned = related.pods.iter().map(AsRef::as_ref).filter(|pod| owned_by(pod, owner) && !pod.is_terminating());
     owned.filter(is_current).collect()
+}
+
+/// Returns the Pod for which the controller of a StatefulSet waits before it replaces any: one of an older revision that is not
+/// ready. The controller does not replace that one itself.
+fn blocking_pod<'a>(object: &Value, related: &Related<'a>) -> Option<&'a Value> {
+    let is_ordered = object.text("/kind") == "StatefulSet"
+        && object.text("/spec/podManagementPolicy") != "Parallel"
+        && object.text("/spec/updateStrategy/type") != "OnDelete";
+    let revision = object.text("/status/updateRevision");
+    if !is_ordered || revision.is_empty() {
+        return None;
+    }
+    let is_old = |pod: &&Value| pod.label("controller-revision-hash").is_some_and(|hash| hash != revision);
+    let owned = related.pods.iter().map(AsRef::as_ref).filter(|pod| owned_by(pod, object) && !pod.is_terminating());
+    owned.filter(is_old).find(|pod| !is_well(pod))
+}
+
+/// Whether a Pod will hardly become ready by itself.
+fn is_stuck(pod: &Value) -> bool {
+    let is_unschedulable = find(pod, "PodScheduled").is_some_and(|condition| condition.is("False"));
+    is_unschedulable || is_troubled(pod, false) || terminal_pod_failure(pod).is_some()
 }
 
 /// Whether a quota or a webhook refused to create pods.

@@ -154,25 +154,32 @@ fn an_init_container_counts_as_any_other() {
 }
 
 #[test]
-fn a_pod_of_an_older_revision_fails_nothing() {
+fn pod_of_an_older_revision_fails_only_the_stateful_set_that_waits_for_it() {
     let mut old = (*pod("p", "u", waiting("InvalidImageName", ""))).clone();
     merge(&mut old, json!({"metadata": {"labels": {"controller-revision-hash": "a", "pod-template-generation": "1"}}}));
     let mut new = old.clone();
     merge(&mut new, json!({"metadata": {"labels": {"controller-revision-hash": "b", "pod-template-generation": "2"}}}));
-    let stateful_set =
-        object("apps/v1", "StatefulSet", json!({"status": {"observedGeneration": 2, "updateRevision": "b"}}));
+    let stateful_set = |spec: Value| {
+        let status = json!({"observedGeneration": 2, "updateRevision": "b"});
+        object("apps/v1", "StatefulSet", json!({"spec": spec, "status": status}))
+    };
     let daemon_set = object(
         "apps/v1",
         "DaemonSet",
         json!({"metadata": {"annotations": {"deprecated.daemonset.template.generation": "2"}},
             "status": {"observedGeneration": 2, "desiredNumberScheduled": 1}}),
     );
-    for owner in [&stateful_set, &daemon_set] {
-        for (pod, state) in [(&new, Failed), (&old, InProgress)] {
+    let (waits, parallel) = (stateful_set(json!({})), stateful_set(json!({"podManagementPolicy": "Parallel"})));
+    for (owner, of_old) in [(&waits, Failed), (&parallel, InProgress), (&daemon_set, InProgress)] {
+        for (pod, state) in [(&new, Failed), (&old, of_old)] {
             let story: Vec<_> = [0, 30].map(|second| (second, vec![Arc::new(pod.clone())])).into();
             assert_eq!(follow(owner, &[], &story), [InProgress, state]);
         }
     }
+    let pods = [Arc::new(old)];
+    let context = Context { related: Related { pods: &pods, ..Related::default() }, ..Context::default() };
+    let message = assess(&waits, &context).message;
+    assert!(message.contains("kubectl delete pod -n "), "{message}");
 }
 
 #[test]
