@@ -3,14 +3,16 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::apply::{TestApp, annotated, config_map, config_map_path};
-use crate::support::{Pushback, Ran, TestCase, TestCluster, cases};
+use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
+        Controllers: tenant_may_bind_a_role_that_it_cannot_read,
         Nothing: mode_and_fail_mode_decide_what_findings_do,
         ApiServer: a_rule_that_cannot_get_its_facts_refuses_or_warns,
         ApiServer: what_an_app_lets_go_of_takes_no_permission_to_delete,
@@ -382,4 +384,29 @@ fn a_waived_finding_is_shown_and_refuses_nothing() {
     let other = checked(&["--waive", "00000000000000000000000000000000=by mistake"], 10);
     let findings = other["findings"].as_array().expect("findings");
     assert!(findings.iter().any(|finding| finding["rule"] == "preflightWaivers"), "{other}");
+}
+
+fn tenant_may_bind_a_role_that_it_cannot_read() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("tenant");
+    let user = format!("{namespace}-user");
+    let rbac = "rbac.authorization.k8s.io";
+    let binding = |name: &str, role: &str, user: &str| {
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": {"name": name, "namespace": namespace},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}]})
+    };
+    cluster.api().apply(&binding("tenant", "admin", &user)).ok();
+    let client = cluster.api_for(&user, &[]);
+    let config_maps = format!("/api/v1/namespaces/{namespace}/configmaps");
+    wait_until("the binding takes effect", Duration::from_secs(60), || {
+        (client.get(&config_maps).status == 200).then_some(())
+    });
+    assert_eq!(client.get(&format!("/apis/{rbac}/v1/clusterroles/view")).status, 403);
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_for(&user, &[]));
+    let app = TestApp::of(pushback, "app", &namespace);
+    app.apply(&binding("people", "view", "ada").to_string(), &[]).expect(0);
+    // More than the tenant has.
+    let refused = app.apply(&binding("people", "cluster-admin", "ada").to_string(), &[]);
+    assert_eq!(refused.code, 10, "{}", refused.stdout);
 }
