@@ -7,8 +7,10 @@ mod exclusive;
 mod preview;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use pushback_crd::definition::listed;
+use pushback_preflight::object::split_api_version;
 use pushback_preflight::source::display_path;
 use pushback_preflight::{ObjectExt, PathSegment};
 use serde_json::{Value, json};
@@ -48,6 +50,8 @@ pub struct Takeover {
     pub exclusive: Vec<Path>,
     /// Fields that the server does not accept beside the manifest.
     pub blocking: Vec<BlockingField>,
+    /// The API versions from which entries are moved to that of the manifest.
+    moved_from: Vec<String>,
     /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,
     /// Fields to remove, because nobody else owns them and the manifest does not set them; defaults may return.
@@ -62,7 +66,8 @@ pub struct Takeover {
     left: Vec<String>,
 }
 
-/// Why a takeover is impossible: the predecessor's entry is in another API version than the live object.
+/// Why a takeover is impossible: the predecessor's entry is in another API version than the live object, and that is not a
+/// custom resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OtherVersion {
     manager: String,
@@ -82,6 +87,7 @@ fn plan(
     exclusive: &[Path],
     blocking: &[Vec<Element>],
 ) -> Result<Option<Takeover>, OtherVersion> {
+    let moved_from = versions::move_entries(&mut known, live);
     let blocking = blocking::claim(&mut known, blocking, live);
     let claimed = exclusive::claim(&mut known, exclusive, live);
     let (mut old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
@@ -92,7 +98,7 @@ fn plan(
     let mut shared_with: Vec<String> = claimed.iter().map(|entry| entry.owner.manager.clone()).collect();
     shared_with.sort();
     shared_with.dedup();
-    if from.is_empty() && shared_with.is_empty() && blocking.is_empty() {
+    if from.is_empty() && shared_with.is_empty() && blocking.is_empty() && moved_from.is_empty() {
         return Ok(None);
     }
     old.extend(claimed);
@@ -134,6 +140,7 @@ fn plan(
         shared_with,
         exclusive,
         blocking,
+        moved_from,
         keeps_replicas,
         removals,
         copies,
@@ -223,7 +230,10 @@ impl Takeover {
     pub fn keep_status_of(&mut self, seen: &Value) {
         let Ok(known) = fields::managers(seen) else { return };
         self.others.retain(|entry| entry.owner.subresource != fields::STATUS);
-        self.others.extend(known.into_iter().filter(|entry| entry.owner.subresource == fields::STATUS));
+        let mut status: Vec<ManagerEntry> =
+            known.into_iter().filter(|entry| entry.owner.subresource == fields::STATUS).collect();
+        versions::move_entries(&mut status, seen);
+        self.others.extend(status);
     }
 
     /// Drops removals that the server refuses. Values set by admission may count as set by the client, and cannot
@@ -240,7 +250,11 @@ impl Takeover {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let continued = (!self.from.is_empty() || !self.shared_with.is_empty()).then(|| self.note());
-        continued.into_iter().chain(self.blocking.iter().map(BlockingField::note)).collect()
+        let moved = (!self.moved_from.is_empty()).then(|| {
+            let (_, version) = split_api_version(&self.ours.owner.api_version);
+            format!("moves what {} has recorded of field owners to {version} first", listed(&self.moved_from, NAMED))
+        });
+        continued.into_iter().chain(moved).chain(self.blocking.iter().map(BlockingField::note)).collect()
     }
 
     fn note(&self) -> String {

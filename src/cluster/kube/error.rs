@@ -161,7 +161,9 @@ fn kind_of(code: u16, reason: &str, text: &str, names_object: bool) -> ErrorKind
         429 => ErrorKind::Busy,
         // The patch does not fit the schema; the server reports this as an internal error.
         500 if text.contains("failed to create typed patch object")
-            || text.contains("failed to convert new object") =>
+            || text.contains("failed to convert new object")
+            // An owner's entry is in a version that lacks a field of the object.
+            || text.contains("field not declared in schema") =>
         {
             ErrorKind::Invalid
         }
@@ -457,6 +459,7 @@ mod tests {
                 "failed to convert new object (a/s; /v1, Kind=Secret) to proper version: illegal base64 data",
                 ErrorKind::Invalid,
             ),
+            (500, "", ".spec.accessPolicy: field not declared in schema", ErrorKind::Invalid),
             (429, "TooManyRequests", "too many requests", ErrorKind::Busy),
             (500, "", "etcdserver: leader changed", ErrorKind::Server),
             (503, "ServiceUnavailable", "the server is currently unable to handle the request", ErrorKind::Server),

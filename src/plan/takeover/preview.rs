@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas, union,
+    versions,
 };
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Guard, Patch, estimate};
 use crate::config::{Path, path};
@@ -92,7 +93,8 @@ pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused
         known = fields::managers(answer).ok()?;
         known.retain(|entry| is_predecessor(&entry.owner));
     }
-    let is_blocked = matches!(scene.answer, Answer::Invalid) && !scene.blocking.is_empty();
+    let is_blocked =
+        matches!(scene.answer, Answer::Invalid) && (!scene.blocking.is_empty() || versions::differ(&known, scene.live));
     if !is_needed(&known) && !is_shared(&known, scene.exclusive, scene.live) && !is_blocked {
         return None;
     }
@@ -120,7 +122,9 @@ pub(super) async fn attempt(scene: &Scene<'_>) -> Result<Option<Continued>, Clus
 /// Plans the takeover, without the replicas of an object that is autoscaled.
 async fn planned(scene: &Scene<'_>, known: Vec<ManagerEntry>) -> Result<Option<Takeover>, OtherVersion> {
     let Scene { live, exclusive, blocking, .. } = *scene;
-    let wanted = wanted(scene, &known);
+    let mut at_version = known.clone();
+    versions::move_entries(&mut at_version, live);
+    let wanted = wanted(scene, &at_version);
     let keeps_replicas = matches!(scene.autoscaled, Autoscaled::Known(true));
     let planned = plan(live, known.clone(), &wanted, keeps_replicas, exclusive, blocking);
     match &planned {

@@ -1,4 +1,4 @@
-//! Entries in another API version than the object is read in: nothing is taken over, and the plan says what to do.
+//! Entries in another API version than the object is applied in: they are moved to that version first.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::support::{TestCase, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
-        ApiServer: entries_in_an_older_served_version_are_taken_over_by_way_of_that_version,
-        ApiServer: entries_in_a_version_that_is_not_served_any_more_are_named,
+        ApiServer: entries_in_an_older_version_are_moved_and_taken_over,
+        ApiServer: newer_version_with_a_new_default_is_applied_without_a_retry,
     ]
 }
 
@@ -39,49 +39,57 @@ fn define(definition: &Value, group: &str, version: &str, is_served: bool) {
     });
 }
 
-fn entries_in_an_older_served_version_are_taken_over_by_way_of_that_version() {
-    let app = new_app();
-    let group = format!("{}.example.com", app.namespace);
-    let definition = definition(&group, true);
-    define(&definition, &group, "v1alpha1", true);
-    define(&definition, &group, "v1", true);
-    create(&app, "fieldManager=kapp", widget(&group, "v1alpha1", &json!({"kept": "one", "gone": "x"})));
-    let path = format!("/apis/{group}/v1/namespaces/{}/widgets/w", app.namespace);
-    let new = manifest(&[widget(&group, "v1", &json!({"kept": "one"}))]);
-    app.pushback.write("app.yaml", &new);
-    let ran = app.run("diff", &["-f", "app.yaml"]).expect(0);
-    let note = notes(&ran, "Widget w");
-    for part in ["does not continue the work of kapp", "(spec.gone)", "apply the object as", "v1alpha1 once"] {
-        assert!(note.contains(part), "no {part} in {note}");
+fn entries_in_an_older_version_are_moved_and_taken_over() {
+    for old_is_served in [true, false] {
+        let app = new_app();
+        let group = format!("{}.example.com", app.namespace);
+        let definition = definition(&group, old_is_served);
+        define(&self::definition(&group, true), &group, "v1alpha1", true);
+        create(&app, "fieldManager=kapp", widget(&group, "v1alpha1", &json!({"kept": "one", "gone": "x"})));
+        define(&definition, &group, "v1alpha1", old_is_served);
+        define(&definition, &group, "v1", true);
+        let path = format!("/apis/{group}/v1/namespaces/{}/widgets/w", app.namespace);
+        let new = manifest(&[widget(&group, "v1", &json!({"kept": "one"}))]);
+        app.pushback.write("app.yaml", &new);
+        let ran = app.run("diff", &["-f", "app.yaml"]).expect(0);
+        let note = notes(&ran, "Widget w");
+        for part in ["continues the work of kapp", "v1alpha1 has recorded of field owners to v1 first"] {
+            assert!(note.contains(part), "no {part} in {note}");
+        }
+        assert_eq!(shown_fields(&ran, "Widget w"), ["spec.gone: x → -"]);
+        app.apply(&new, &[]).expect(0);
+        let after = api().get(&path).ok();
+        assert_eq!((&after["spec"], managers(&after)), (&json!({"kept": "one"}), vec!["pushback Apply".to_owned()]));
+        assert_settled(&app, &new, &[], &[path]);
+        api().delete(&api().path_of(&definition)).ok();
     }
-    assert_eq!(shown_fields(&ran, "Widget w"), Vec::<String>::new());
-    // As the note says.
-    let old = manifest(&[widget(&group, "v1alpha1", &json!({"kept": "one"}))]);
-    let ran = app.apply(&old, &[]).expect(0);
-    assert_eq!(shown_fields(&ran, "Widget w"), ["spec.gone: x → -"]);
-    app.apply(&new, &[]).expect(0);
-    let after = api().get(&path).ok();
-    assert_eq!((&after["spec"], managers(&after)), (&json!({"kept": "one"}), vec!["pushback Apply".to_owned()]));
-    assert_settled(&app, &new, &[], &[path]);
-    api().delete(&api().path_of(&definition)).ok();
 }
 
-fn entries_in_a_version_that_is_not_served_any_more_are_named() {
+fn newer_version_with_a_new_default_is_applied_without_a_retry() {
     let app = new_app();
     let group = format!("{}.example.com", app.namespace);
-    define(&definition(&group, true), &group, "v1alpha1", true);
-    create(&app, "fieldManager=kapp", widget(&group, "v1alpha1", &json!({"kept": "one", "gone": "x"})));
-    define(&definition(&group, false), &group, "v1alpha1", false);
+    let mut definition = definition(&group, true);
+    definition["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["policy"] =
+        json!({"type": "string", "default": "deny"});
+    define(&definition, &group, "v1alpha1", true);
+    define(&definition, &group, "v1", true);
+    let manifest = |version: &str| manifest(&[widget(&group, version, &json!({"kept": "one"}))]);
+    app.apply(&manifest("v1alpha1"), &[]).expect(0);
     let path = format!("/apis/{group}/v1/namespaces/{}/widgets/w", app.namespace);
-    let input = manifest(&[widget(&group, "v1", &json!({"kept": "two"}))]);
-    let ran = app.apply(&input, &[]).expect(0);
-    let note = notes(&ran, "Widget w");
-    for part in ["v1alpha1, which is not served any more", "(spec.gone)", "remove by hand what is not wanted"] {
-        assert!(note.contains(part), "no {part} in {note}");
-    }
-    assert_eq!(shown_fields(&ran, "Widget w"), ["spec.kept: one → two"]);
-    assert_eq!(api().get(&path).ok()["spec"], json!({"kept": "two", "gone": "x"}));
-    // The server has dropped the entry that nobody can read; there is nothing left to say.
-    assert_settled(&app, &input, &[], &[path]);
-    api().delete(&api().path_of(&definition(&group, false))).ok();
+    // Somebody else owns a field at the old version, too.
+    let label = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "Widget",
+        "metadata": {"name": "w", "namespace": app.namespace, "labels": {"team": "a"}}});
+    api().apply_with(&label, "fieldManager=labeller").ok();
+    let ran = app.apply(&manifest("v1"), &[]).expect(0);
+    assert_eq!(ran.events_of("retry"), Vec::<Value>::new());
+    let after = api().get(&path).ok();
+    assert_eq!(after["spec"], json!({"kept": "one", "policy": "deny"}));
+    assert_eq!(after["metadata"]["labels"]["team"], "a");
+    let mut owners = managers(&after);
+    owners.sort();
+    assert_eq!(owners, ["labeller Apply", "pushback Apply"]);
+    assert_settled(&app, &manifest("v1"), &[], &[path]);
+    // And back.
+    app.apply(&manifest("v1alpha1"), &[]).expect(0);
+    api().delete(&api().path_of(&definition)).ok();
 }
