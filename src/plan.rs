@@ -1,6 +1,7 @@
 //! Desired and live state to a change set: each object's operation, differences and server response, and the order.
 
 mod absent;
+mod adoption;
 mod aggregated;
 pub mod annotations;
 pub mod answer;

@@ -23,8 +23,8 @@ use super::recreated::{self, Parents};
 use super::unwanted::{Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, conversion_backends, misspelt, operators, ordering,
-    original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
+    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators,
+    ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
 };
 use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
@@ -279,6 +279,9 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         }
     }
     warnings.extend(drift::warnings(&objects, options.named_drift));
+    if is_server {
+        warnings.extend(adoption::warnings(&objects, app.label_key()));
+    }
     let conversions = if options.crds_first { conversion_backends::find(&objects) } else { Vec::new() };
     let crd_order = options.crds_first.then_some(conversions.as_slice());
     let graph = ordering::draw(&objects, config, &observed.app.namespace, crd_order)?;

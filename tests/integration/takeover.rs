@@ -1,6 +1,7 @@
 //! Objects that kapp, kubectl or nobody has written, taken over: what is shown is what happens, what others own stays,
 //! and the second run has nothing to do.
 
+mod adopted;
 mod autoscaled;
 mod back;
 mod generated;
@@ -18,6 +19,7 @@ use crate::support::{TestCase, TestCluster};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     [
+        adopted::tests(),
         autoscaled::tests(),
         back::tests(),
         generated::tests(),
