@@ -39,7 +39,7 @@ use std::path::Path;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::environment::Voice;
+use crate::environment::{Voice, reason};
 use crate::exit::ExitCode;
 use crate::program;
 use crate::run::error::CommandError;
@@ -175,7 +175,13 @@ pub fn main(voice: Voice) -> ExitCode {
     let runtime = match start() {
         Ok(runtime) => runtime,
         Err(error) => {
-            return screen::fail(&global, &CommandError::usage(format!("failed to start: {error}")));
+            return screen::fail(
+                &global,
+                &CommandError::usage_with_hint(
+                    format!("failed to start: {}", reason(&error)),
+                    "allow the process more open files (`ulimit -n 256`), threads and memory",
+                ),
+            );
         }
     };
     let code = runtime.block_on(async {

@@ -94,8 +94,10 @@ mod tests {
                             policy: {unassessed: stash}\nsteps:\n- from: v1\n  to: v2\n  renames: {spec.a: spec.b}\n";
 
     fn errors(text: &str, role: FileRole) -> Vec<String> {
-        let parsed = parse("plan.yaml", text.as_bytes(), &[role]);
-        parsed.map(|_| Vec::new()).unwrap_or_else(|errors| errors.iter().map(ToString::to_string).collect())
+        match parse("plan.yaml", text.as_bytes(), &[role]) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors.iter().map(ToString::to_string).collect(),
+        }
     }
 
     #[test]

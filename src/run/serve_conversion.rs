@@ -1,6 +1,6 @@
 //! Serves conversions: reads plans with their definitions, and answers the API server until a signal comes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pushback_crd::stack;
@@ -36,9 +36,9 @@ impl ServedFiles {
         files
     }
 
-    fn roles(&self, path: &PathBuf) -> Vec<FileRole> {
+    fn roles(&self, path: &Path) -> Vec<FileRole> {
         let roles = [(FileRole::Crds, &self.crds), (FileRole::Plans, &self.plans)];
-        roles.into_iter().filter(|(_, files)| files.contains(path)).map(|(role, _)| role).collect()
+        roles.into_iter().filter(|(_, files)| files.iter().any(|file| file == path)).map(|(role, _)| role).collect()
     }
 }
 

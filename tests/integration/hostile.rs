@@ -16,6 +16,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: headers_by_the_thousands_are_no_answer,
         Nothing: a_server_that_has_answered_before_is_left_as_soon_when_its_headers_have_no_end,
         Nothing: a_redirect_of_an_api_server_is_not_followed,
+        Nothing: start_with_no_worker_threads_or_few_descriptors_does_not_panic,
     ]
 }
 
@@ -99,4 +100,22 @@ fn a_redirect_of_an_api_server_is_not_followed() {
     });
     assert!(said.contains("the server answered 302 Found"), "{said}");
     assert!(!followed.load(Ordering::Relaxed), "{said}");
+}
+
+fn start_with_no_worker_threads_or_few_descriptors_does_not_panic() {
+    let pushback = Pushback::new();
+    pushback.write("m.yaml", json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}).to_string());
+    pushback.write("live/README", "");
+    let diff = "exec $0 diff -a shop --cluster dir:live -f m.yaml";
+    let ran = pushback.run_in_shell(&format!("export TOKIO_WORKER_THREADS=0; {diff}"));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for limit in 4..32 {
+        let ran = pushback.run_in_shell(&format!("ulimit -n {limit}; {diff}"));
+        assert!(!ran.stderr.contains("panicked"), "{limit}: {ran:?}");
+        assert!([0, 1, 13].contains(&ran.code), "{limit}: {ran:?}");
+        if limit == 8 {
+            assert!(ran.stderr.contains("failed to start: too many open files"), "{ran:?}");
+            assert!(ran.stderr.contains("ulimit -n"), "{ran:?}");
+        }
+    }
 }

@@ -62,7 +62,7 @@ impl Folder {
         loop {
             // Links are visited last, so that a file which also has a real name keeps it.
             if let Some((folder, real)) = walk.folders.pop_front() {
-                self.walk_folder(&mut walk, &folder, real)?;
+                self.walk_folder(&mut walk, &folder, &real)?;
             } else if let Some(link) = walk.links.pop_front() {
                 self.walk_link(&mut walk, &root, link)?;
             } else {
@@ -79,10 +79,10 @@ impl Folder {
         files.into_iter().map(read).collect()
     }
 
-    fn walk_folder(&self, walk: &mut Walk, folder: &Path, real: PathBuf) -> Result<(), ClusterError> {
+    fn walk_folder(&self, walk: &mut Walk, folder: &Path, real: &Path) -> Result<(), ClusterError> {
         let place = self.root.join(folder);
         let failed = |error: io::Error| not_readable(&place, &error);
-        if !walk.seen.insert(real.clone()) {
+        if !walk.seen.insert(real.to_owned()) {
             return Ok(());
         }
         for entry in fs::read_dir(&place).map_err(failed)? {
