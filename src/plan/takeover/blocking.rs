@@ -201,7 +201,9 @@ fn candidates(scene: &Scene<'_>, known: &[ManagerEntry]) -> Vec<Vec<Element>> {
         let element = Element::field(field);
         match scene.body.get(field) {
             None => found.push(vec![element]),
-            Some(wanted) => walk(value, wanted, all.below(&[element.clone()]), &mut vec![element], &mut found),
+            Some(wanted) => {
+                walk(value, wanted, all.below(std::slice::from_ref(&element)), &mut vec![element], &mut found)
+            }
         }
     }
     found.retain(|path| !is_of_controller(path, known) && !goes_anyway(path, known));

@@ -198,7 +198,7 @@ fn finding(request: &Request<'_>, name: &CrdName, owner: &Owner, theirs: &CrdNam
     let CrdName { text, role, .. } = name;
     let is_own = owner.name == change.object.name;
     let whose = if is_own { "of the CRD itself".to_owned() } else { format!("of CRD {}", owner.name) };
-    let is_new = !change.live.as_deref().is_some_and(|_| change.operation == Operation::Update);
+    let is_new = change.live.is_none() || change.operation != Operation::Update;
     let effect = if is_new {
         "the API server does not accept the names, and does not serve the CRD"
     } else {
