@@ -275,8 +275,8 @@ fn fields_of_others_are_named_where_they_are_not_what_the_manifest_says() {
     assert_eq!(
         told,
         [
-            "spec.template.spec.containers[0].image is not what the manifest says: kubectl-edit has set it",
-            "spec.template.spec.nodeSelector.disk is not in the manifest: kubectl-edit has set it",
+            "spec.template.spec.containers[0].image is not what the manifest says: kubectl-edit set it",
+            "spec.template.spec.nodeSelector.disk is not in the manifest: kubectl-edit set it",
         ]
     );
 }

@@ -173,7 +173,7 @@ fn field_that_is_set_by_hand_during_the_run_is_not_removed_unseen() {
     let path = api().path_of(&old);
     let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}});
     edit(&path, &json!([{"op": "replace", "path": "/spec/strategy", "value": rolling}]));
-    app.pushback.write("app.yaml", &old.to_string());
+    app.pushback.write("app.yaml", old.to_string());
     app.run("plan", &["-f", "app.yaml", "--out", "plan.json"]).expect(0);
     edit(&path, &json!([{"op": "replace", "path": "/spec/strategy/rollingUpdate/maxSurge", "value": 3}]));
     // The plan has shown another value.

@@ -202,7 +202,7 @@ fn candidates(scene: &Scene<'_>, known: &[ManagerEntry]) -> Vec<Vec<Element>> {
         match scene.body.get(field) {
             None => found.push(vec![element]),
             Some(wanted) => {
-                walk(value, wanted, all.below(std::slice::from_ref(&element)), &mut vec![element], &mut found)
+                walk(value, wanted, all.below(std::slice::from_ref(&element)), &mut vec![element], &mut found);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::unions::{deployment, with_pod};
+use super::unions::{deployment, service, with_pod};
 
 /// A deploy, an edit of its object, and the next deploy.
 pub(crate) struct Edit {
@@ -13,15 +13,18 @@ pub(crate) struct Edit {
 }
 
 fn replace(path: &str, value: Value) -> Value {
-    json!([{"op": "replace", "path": path, "value": value}])
+    operation("replace", path, value)
 }
 
 fn add(path: &str, value: Value) -> Value {
-    json!([{"op": "add", "path": path, "value": value}])
+    operation("add", path, value)
 }
 
-fn service(name: &str, spec: Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
+/// A patch of one operation.
+fn operation(operation: &str, path: &str, value: Value) -> Value {
+    let mut operation = json!({"op": operation, "path": path});
+    operation["value"] = value;
+    Value::Array(vec![operation])
 }
 
 /// All edits, each of an object of its own.

@@ -41,8 +41,10 @@ fn extend(object: &mut Value, more: Value) {
     object.as_object_mut().expect("a map").extend(more);
 }
 
-fn service(name: &str, spec: Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec})
+pub(super) fn service(name: &str, spec: Value) -> Value {
+    let mut service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}});
+    service["spec"] = spec;
+    service
 }
 
 /// Unions of a container, each with two of its members.

@@ -38,7 +38,8 @@ enum Fate {
     Outside,
 }
 
-/// Every dependent with its fate; those of a CRD that the change set deletes belong to the finding about the CRD.
+/// Every dependent with its fate. What the objects of a deleted CRD own belongs to the finding about the CRD; what the CRD itself
+/// owns does not.
 fn dependents(facts: &Facts) -> Vec<(&Dependent, Fate)> {
     let changes = &facts.changes;
     let Some(Answer::Dependents { objects, .. }) = cascaded::need(changes).and_then(|need| facts.answers.get(&need))
@@ -72,9 +73,21 @@ fn dependents(facts: &Facts) -> Vec<(&Dependent, Fate)> {
     }
     objects
         .iter()
-        .filter(|dependent| !crds.contains(dependent.root.as_str()))
+        .filter(|dependent| !crds.contains(dependent.root.as_str()) || is_owned_by_crd(dependent, &parents))
         .map(|dependent| (dependent, fates.get(dependent.uid.as_str()).copied().unwrap_or(Fate::Outside)))
         .collect()
+}
+
+/// Whether a chain of owners begins with a CRD, rather than with an object of its kind.
+fn is_owned_by_crd(dependent: &Dependent, parents: &BTreeMap<ObjectKey, &Dependent>) -> bool {
+    let mut above = dependent;
+    for _ in 0..parents.len() {
+        match parents.get(&above.parent.key()) {
+            Some(parent) => above = parent,
+            None => break,
+        }
+    }
+    above.cause == CascadeCause::Owner && above.parent.is_definition()
 }
 
 fn is_deleted(dependent: &Dependent, changes: &BTreeMap<ObjectKey, &Change>) -> bool {

@@ -126,7 +126,7 @@ fn change(operation: Operation, resource: &str, manifest: Value) -> Change {
         live: (operation != Operation::Create).then(|| manifest.clone()),
         desired: (operation != Operation::Delete).then_some(manifest),
         result: None,
-        verification: Verification::Server,
+        verification: Verification::NotVerified("its namespace is new".into()),
         positions: None,
         orphaned: false,
         taken_from: Vec::new(),
@@ -359,6 +359,17 @@ fn a_binding_takes_bind_or_what_its_role_grants() {
     let set = vec![change(Operation::Create, "roles", role("r", secrets_reader())), binding("Role", "r")];
     insta::assert_snapshot!(run(set.clone(), &with(&[("shop", "escalate rbac.authorization.k8s.io roles")], vec![])), @r#"bind Breaking RoleBinding shop/b: potential privilege escalation, not permitted to "create" rbac.authorization.k8s.io/v1, Kind=RoleBinding: Role "r" grants "get" secrets, "list" secrets, and this user does not hold that"#);
     assert_eq!(run(set, &with(&[("shop", "get,list core secrets")], vec![])), "Passed");
+}
+
+#[test]
+fn grants_that_the_server_has_accepted_in_a_dry_run_need_no_facts() {
+    let verified = |change: Change| Change { verification: Verification::Server, ..change };
+    let cluster = Cluster::granting(&[("shop", "create,patch rbac.authorization.k8s.io rolebindings,roles")]);
+    assert_eq!(run(vec![verified(binding("ClusterRole", "view"))], &cluster), "Passed");
+    let new = || verified(change(Operation::Create, "roles", role("r", secrets_reader())));
+    assert_eq!(run(vec![new()], &cluster), "Passed");
+    // The server knows the role only as it was.
+    assert!(run(vec![new(), verified(binding("Role", "r"))], &cluster).starts_with("bind Breaking"));
 }
 
 #[test]

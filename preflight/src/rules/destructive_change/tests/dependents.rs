@@ -54,6 +54,16 @@ fn crd_owned_by_a_deleted_object_is_refused() {
 }
 
 #[test]
+fn object_owned_by_a_deleted_crd_itself_is_refused() {
+    let definition = with_uid(crd("gadgets.ex.com"));
+    let dependent = owned(object("v1", "ConfigMap", "shop/theirs"), "gadgets.ex.com");
+    for change in [delete(definition.clone()), replace(definition)] {
+        let found = by_default(vec![change], &Cluster::with(std::slice::from_ref(&dependent)));
+        assert!(found.contains("dependentsDeleted Error CustomResourceDefinition gadgets.ex.com"), "{found}");
+    }
+}
+
+#[test]
 fn object_made_by_a_controller_is_expected_and_any_other_is_outside() {
     let made = controlled(object("ex.com/v1", "Revision", "shop/made"));
     assert_eq!(by_default(vec![delete(owner())], &Cluster::with(&[made])), "Passed\n");
