@@ -14,16 +14,17 @@ use serde_json::{Value, json};
 use super::converting::Mark;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, FIELD_MANAGER, Kind, Patch, Written};
 
-/// Most attempts for an object that others write too, maybe all the time.
-const ATTEMPTS: u32 = 20;
+/// Most guarded attempts for an object that others write too.
+const ATTEMPTS: u32 = 10;
 
 /// What a rewrite did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrite {
     /// The stored bytes changed.
     Rewritten(Effects),
-    /// Field owners were moved to the storage version, and another write changed no stored byte: the object is stored in
-    /// the storage version. A client of another version adds such owners with each of its writes.
+    /// Field owners were moved to the storage version, and another write changed no stored byte; or others write the object
+    /// all the time, and the server has written it whole. Either way it is stored in the storage version. A client of
+    /// another version adds such owners with each of its writes.
     Confirmed(Effects),
     /// The stored bytes were the same already: proof that the object is stored in the storage version. The server skips
     /// a write only then.
@@ -105,19 +106,44 @@ pub async fn rewrite(
             },
             ErrorKind::Invalid | ErrorKind::Denied => {
                 let first = refusal.get_or_insert(error).clone();
+                let has_status = kind.subresources.iter().any(|name| name == "status");
                 way = match way {
-                    Way::Patch => Way::Apply,
-                    Way::Apply if kind.subresources.iter().any(|name| name == "status") => Way::Status,
-                    Way::Apply | Way::Status => return Err(first),
+                    Way::Patch if !is_applied_by_us(&seen) => Way::Apply,
+                    Way::Patch | Way::Apply if has_status => Way::Status,
+                    Way::Patch | Way::Apply | Way::Status => return Err(first),
                 };
             }
             _ => return Err(error),
         }
     }
-    Err(refusal.unwrap_or_else(|| {
-        let message = "others write the object all the time, so that no write of it came through";
-        ClusterError::new(ErrorKind::Conflict, message)
-    }))
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => unguarded(cluster, &address, &seen, options).await,
+    }
+}
+
+/// Writes an object that others write all the time, in whatever state it is: each write by the API server stores the whole
+/// object in the storage version. The entries of field owners stay as they are.
+async fn unguarded(
+    cluster: &dyn Cluster,
+    address: &Address,
+    seen: &Value,
+    options: RewriteOptions,
+) -> Result<Rewrite, ClusterError> {
+    let patch = Patch::Merge(json!({"metadata": {"uid": seen.text("/metadata/uid")}}));
+    match cluster.patch(address, &patch, options.dry_run).await {
+        Ok(written) => {
+            let effects = Effects {
+                generation_grew: false,
+                owners_moved: false,
+                owners_at_risk: options.keep_owners && moved_entries(&written.object, &address.kind).is_some(),
+            };
+            Ok(if options.confirm { Rewrite::Confirmed(effects) } else { Rewrite::Rewritten(effects) })
+        }
+        // Another object has its name: it was created after the storage version was set.
+        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict) => Ok(Rewrite::Gone),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether another write of an object changes no stored byte; a conflict if somebody has written it since.
@@ -126,6 +152,16 @@ async fn confirm(cluster: &dyn Cluster, address: &Address, written: &Value) -> R
     let unchanged = Patch::Merge(json!({"metadata": {"resourceVersion": resource_version}}));
     let now = cluster.patch(address, &unchanged, false).await?;
     Ok(now.object.resource_version() == resource_version)
+}
+
+/// Whether this field manager has applied the object: an apply of nothing would remove the fields that it owns.
+fn is_applied_by_us(object: &Value) -> bool {
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    entries.into_iter().any(|entry| {
+        entry.text("/manager") == FIELD_MANAGER
+            && entry.text("/operation") == "Apply"
+            && entry.text("/subresource").is_empty()
+    })
 }
 
 async fn write(
@@ -225,6 +261,19 @@ mod tests {
 
     fn kind() -> Kind {
         Kind { group: "ex.com".to_owned(), version: "v2".to_owned(), kind: "Cog".to_owned(), ..Kind::default() }
+    }
+
+    #[test]
+    fn apply_of_nothing_is_not_tried_on_objects_that_pushback_has_applied() {
+        let entry = |manager: &str, operation: &str, subresource: &str| {
+            json!({"metadata": {"managedFields": [
+                {"manager": manager, "operation": operation, "subresource": subresource},
+            ]}})
+        };
+        assert!(is_applied_by_us(&entry(FIELD_MANAGER, "Apply", "")));
+        for other in [("kubectl", "Apply", ""), (FIELD_MANAGER, "Update", ""), (FIELD_MANAGER, "Apply", "status")] {
+            assert!(!is_applied_by_us(&entry(other.0, other.1, other.2)), "{other:?}");
+        }
     }
 
     #[test]
