@@ -349,6 +349,7 @@ fn a_check_against_a_git_ref_refuses_a_changed_scope_at_its_line() {
       = object:  CustomResourceDefinition backups.backup.example.com
       = path:    spec.scope
       = effect:  unreadable
+      = live:    0 of 1 object affected
       = fix:     define a new kind beside this one and move the objects to it
       = fingerprint: c4fd9a54234b55bb61f44f16e65715b0
 

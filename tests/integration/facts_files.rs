@@ -123,7 +123,7 @@ fn a_verdict_of_a_server_comes_again_without_it() {
     app.apply(&(definition("one, two") + &sample("one") + &config_map("a", "1")), &[]).expect(0);
     let pod = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    image: i.example/i\n    \
                envFrom: [{configMapRef: {name: missing}}]\n";
-    app.pushback.write("app.yaml", definition("two") + &sample("two") + pod);
+    app.pushback.write("app.yaml", definition("two") + &sample("one") + pod);
     let ran = app.run("diff", &[&["-f", "app.yaml", "--preflight"][..], &OUT].concat()).expect(10);
     assert!(app.pushback.read("report.json").contains("\"liveObjects\""), "nothing was read of the server");
     same_again(&app.pushback, &ran, &[]);
