@@ -234,7 +234,9 @@ fn a_waiver_is_for_one_change_and_so_many_objects() {
     let pushback = breaking();
     let object =
         |name: &str| format!("apiVersion: ex.com/v1\nkind: Foo\nmetadata: {{name: {name}}}\nspec: {{size: 50}}\n");
-    pushback.write("live/one.yaml", object("one"));
+    for folder in ["live", "app"] {
+        pushback.write(&format!("{folder}/one.yaml"), object("one"));
+    }
     let fingerprint = || -> String {
         let report = pushback.read_json("r.json");
         let findings: &Vec<Value> = report["findings"].as_array().expect("findings");
@@ -248,7 +250,9 @@ fn a_waiver_is_for_one_change_and_so_many_objects() {
     let waive = |count: &str| format!("{accepted}{count}=known");
     check(&pushback, &["--cluster", "dir:live", "--waive", &waive("@1")]).expect(0);
     check(&pushback, &["--cluster", "dir:live", "--waive", &waive("@0")]).expect(10);
-    pushback.write("live/two.yaml", object("two"));
+    for folder in ["live", "app"] {
+        pushback.write(&format!("{folder}/two.yaml"), object("two"));
+    }
     let ran = check(&pushback, &["--cluster", "dir:live", "--waive", &waive("@1")]).expect(10);
     assert!(ran.stdout.contains("was given for 1 affected object"), "{}", ran.stdout);
     check(&pushback, &["--cluster", "dir:live", "--waive", &waive("")]).expect(0);

@@ -141,12 +141,14 @@ async fn planned(scene: &Scene<'_>, known: Vec<ManagerEntry>) -> Result<Option<T
 
 /// The fields that the manifest sets.
 fn wanted(scene: &Scene<'_>, known: &[ManagerEntry]) -> FieldSet {
+    // Whoever may not patch writes whole objects, and owns only what changes.
+    let known_fields = estimate::present(&union(known), scene.body);
     match scene.answer {
         Answer::Object(answer) => {
             let ours = fields::managers(answer).unwrap_or_default().into_iter();
-            ours.filter(|entry| is_ours(&entry.owner)).fold(FieldSet::default(), |set, entry| set.union(&entry.fields))
+            ours.filter(|entry| is_ours(&entry.owner)).fold(known_fields, |set, entry| set.union(&entry.fields))
         }
-        Answer::Invalid => estimate::present(&union(known), scene.body),
+        Answer::Invalid => known_fields,
     }
 }
 
