@@ -141,15 +141,14 @@ async fn planned(scene: &Scene<'_>, known: Vec<ManagerEntry>) -> Result<Option<T
 
 /// The fields that the manifest sets.
 fn wanted(scene: &Scene<'_>, known: &[ManagerEntry]) -> FieldSet {
+    let estimated = || estimate::present(&union(known), scene.body);
+    let Answer::Object(answer) = scene.answer else { return estimated() };
+    let mut ours = fields::managers(answer).unwrap_or_default();
+    ours.retain(|entry| is_ours(&entry.owner));
     // Whoever may not patch writes whole objects, and owns only what changes.
-    let known_fields = estimate::present(&union(known), scene.body);
-    match scene.answer {
-        Answer::Object(answer) => {
-            let ours = fields::managers(answer).unwrap_or_default().into_iter();
-            ours.filter(|entry| is_ours(&entry.owner)).fold(known_fields, |set, entry| set.union(&entry.fields))
-        }
-        Answer::Invalid => known_fields,
-    }
+    let is_applied = ours.iter().any(|entry| entry.owner.operation == "Apply");
+    let start = if is_applied { FieldSet::default() } else { estimated() };
+    ours.iter().fold(start, |set, entry| set.union(&entry.fields))
 }
 
 async fn is_autoscaled(scene: &Scene<'_>, targets: &BTreeSet<ObjectKey>) -> bool {
