@@ -452,6 +452,14 @@ pub enum ErrorKind {
     TurnedAway,
 }
 
+impl ErrorKind {
+    /// Returns whether the cluster did not look at the request at all: nothing follows from it about the object.
+    #[must_use]
+    pub fn is_unanswered(self) -> bool {
+        matches!(self, Self::Unreachable | Self::Unauthorized | Self::Timeout | Self::Busy)
+    }
+}
+
 /// An error of a cluster, with everything that an error message needs.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]

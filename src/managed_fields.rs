@@ -41,6 +41,15 @@ impl Element {
         Self::Field(name.to_owned())
     }
 
+    /// Returns the name of a field; `None` for a list item.
+    #[must_use]
+    pub fn name(&self) -> Option<&String> {
+        match self {
+            Self::Field(name) => Some(name),
+            Self::Key(_) | Self::Value(_) | Self::Index(_) => None,
+        }
+    }
+
     /// The element for the list item with these key fields.
     #[must_use]
     pub fn key(fields: &Map<String, Value>) -> Self {

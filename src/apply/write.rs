@@ -170,7 +170,7 @@ impl Writer {
                 Ok(Ok(done)) => return Ok(done),
                 Ok(Err(failure)) => failure,
                 Err(_) => {
-                    let message = format!("the server did not take it within {} s", self.timeout.as_secs());
+                    let message = format!("the server did not accept the write within {} s", self.timeout.as_secs());
                     // What was in the way before is in the way still.
                     return Err(tried.map_or(Failure::Stuck(message), Failure::Cluster));
                 }

@@ -111,7 +111,7 @@ struct DeletionArgs {
     #[arg(long, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
           require_equals = true, hide_short_help = true)]
     delete_exit_early_on_apply_error: Option<bool>,
-    /// Start no more deletions after an object was not gone in time [default: as --exit-early-on-wait-error]
+    /// Start no more deletions after an object was not deleted in time [default: as --exit-early-on-wait-error]
     #[arg(long, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true",
           require_equals = true, hide_short_help = true)]
     delete_exit_early_on_wait_error: Option<bool>,

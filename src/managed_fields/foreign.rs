@@ -68,7 +68,7 @@ pub fn is_of_control_plane(manager: &str) -> bool {
 impl ForeignField {
     /// Describes the field for the reader of a plan.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { path, manager, time, in_manifest } = self;
         let difference = if *in_manifest { "is not what the manifest says" } else { "is not in the manifest" };
         let at = if time.is_empty() { String::new() } else { format!(" at {time}") };

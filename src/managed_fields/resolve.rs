@@ -68,7 +68,7 @@ pub fn selects(set: &FieldSet, object: &Value, path: &[PathSegment]) -> bool {
         let next = match segment {
             PathSegment::Key(key) => set.children.get(&Element::Field(key.clone())).zip(value.get(key)),
             PathSegment::Index(index) => value.get(*index).and_then(|item| {
-                let child = set.children.iter().find(|(element, _)| is_of_item(element, item, *index));
+                let child = set.children.iter().find(|(element, _)| element_matches(element, *index, item));
                 child.map(|(_, child)| (child, item))
             }),
         };
@@ -76,18 +76,6 @@ pub fn selects(set: &FieldSet, object: &Value, path: &[PathSegment]) -> bool {
         (set, value) = next;
     }
     true
-}
-
-fn is_of_item(element: &Element, item: &Value, index: usize) -> bool {
-    let parsed = |text: &String| serde_json::from_str(text).unwrap_or(Value::Null);
-    match element {
-        Element::Field(_) => false,
-        Element::Key(fields) => {
-            fields.iter().all(|(name, value)| *item.get(name).unwrap_or(&Value::Null) == parsed(value))
-        }
-        Element::Value(value) => *item == parsed(value),
-        Element::Index(position) => *position == index,
-    }
 }
 
 fn projection(set: &FieldSet, object: &Value, with_keys: bool) -> Value {

@@ -271,7 +271,7 @@ fn fields_of_others_are_named_where_they_are_not_what_the_manifest_says() {
                              "k:{\"name\":\"web\"}": {"f:image": {}, "f:gone": {}}},
         }}}),
     ));
-    let told: Vec<String> = foreign_fields(&object, &manifest, "pushback").iter().map(ForeignField::told).collect();
+    let told: Vec<String> = foreign_fields(&object, &manifest, "pushback").iter().map(ForeignField::describe).collect();
     assert_eq!(
         told,
         [

@@ -142,20 +142,18 @@ async fn compare_unmasked(
     let live = match &answer {
         Ok(written) if written.created => None,
         Ok(_) => context.cluster.get(&address).await?,
-        Err(error) => match error.kind {
-            ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
-                return Err(error.clone());
-            }
+        Err(error) if error.kind.is_unanswered() => return Err(error.clone()),
+        Err(_) => {
             // The refusal does not say whether the object exists, or who owns it. Without permission to read it,
             // neither do we.
-            _ => match context.cluster.get(&address).await {
+            match context.cluster.get(&address).await {
                 Ok(live) => live,
                 Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => {
                     return Err(error);
                 }
                 Err(_) => None,
-            },
-        },
+            }
+        }
     };
     if let Some(live) = live {
         return with_live(context, desired, &address, live).await;
@@ -280,10 +278,8 @@ async fn with_state(
             compared.verification = Verification::NotVerified("it is deleted and created anew".to_owned());
             compared.notes.push(format!("replaced, because the server refuses the update: {}", error.message));
         }
+        Err(error) if error.kind.is_unanswered() => return Err(error),
         Err(error) => match error.kind {
-            ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
-                return Err(error);
-            }
             ErrorKind::Invalid if carried::before(context, address, &live, &body, &mut compared).await? => {}
             _ => {
                 compared.operation = Operation::Update;

@@ -38,7 +38,7 @@ pub(super) fn warnings(objects: &[Planned], named: NamedDrift) -> Vec<PlanWarnin
         let fields = fields.iter().filter(|field| named == NamedDrift::All || field.is_by_hand());
         warnings.extend(fields.map(|field| PlanWarning {
             code: "drift",
-            message: format!("{}; it stays", field.told()),
+            message: format!("{}; it stays", field.describe()),
             object: Some(index),
             position: change.locate(&[]),
         }));

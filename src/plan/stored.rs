@@ -48,12 +48,13 @@ pub fn compare(
         return found;
     }
     let own = own_entry(stored).or_else(|| own_entry(announced));
-    let sides = Sides { desired, announced, stored, own: own.as_ref().map(|own| &own.fields) };
+    let sides = Sides { object, desired, announced, stored, own: own.as_ref().map(|own| &own.fields) };
     let mut numbers = MaskNumbers::default();
-    // The order of items among those of other managers is up to the server's merge.
-    for change in changes.iter().filter(|change| change.segments.last() != Some(&DiffSegment::Order)) {
+    for change in &changes {
         let is_defined = object.is_definition() && change.path.first() == Some(&PathSegment::from("spec"));
-        if is_defined || sides.is_set(change) {
+        // The order of items among those of other managers is not the manifest's.
+        let is_order = change.segments.last() == Some(&DiffSegment::Order);
+        if !is_order && (is_defined || sides.is_set(change)) {
             found.of_manifest.push(StoredDifference {
                 path: display_path(&change.path),
                 announced: masker.shown(announced, &change.old_path, &mut numbers).filter(|_| change.old.is_some()),
@@ -67,6 +68,7 @@ pub fn compare(
 }
 
 struct Sides<'a> {
+    object: &'a ObjectRef,
     desired: &'a Value,
     announced: &'a Value,
     stored: &'a Value,
@@ -86,9 +88,13 @@ impl Sides<'_> {
         if !is_owned && !is_whole {
             return false;
         }
-        // The server fills in an empty value, such as `clusterIP: ""`, and not always in the same way.
-        let announced = value_at(self.announced, &change.old_path[..depth]);
-        !is_empty(deepest) || announced == Some(deepest)
+        // The server fills in an empty value, such as `clusterIP: ""`, and not always in the same way. It leaves out others,
+        // such as `hostNetwork: false`.
+        match value_at(self.announced, &change.old_path[..depth]) {
+            _ if !is_empty(deepest) => true,
+            Some(announced) => announced == deepest,
+            None => !deepest.is_null() && !is_allocated(self.object, change),
+        }
     }
 
     /// The manifest's deepest value on the way to the field, its depth, and whether that is the field itself.
@@ -150,8 +156,9 @@ fn is_allocated(object: &ObjectRef, change: &FieldChange) -> bool {
     let has_key = |name: &str| change.path.iter().any(|segment| *segment == PathSegment::from(name));
     let is_uid = || matches!(change.path.last(), Some(PathSegment::Key(key)) if key.ends_with("controller-uid"));
     let is_token_volume = || {
+        let is_of_volumes = has_key("volumes") || has_key("volumeMounts");
         let texts = change.old.iter().chain(&change.new).map(Value::to_string);
-        texts.chain([format!("{:?}", change.segments)]).any(|text| text.contains(TOKEN_VOLUME))
+        is_of_volumes && texts.chain([format!("{:?}", change.segments)]).any(|text| text.contains(TOKEN_VOLUME))
     };
     match (object.group.as_str(), object.kind.as_str()) {
         ("", "Service") => ["clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"].into_iter().any(has_key),

@@ -25,6 +25,7 @@ pub use autoscaler::targets;
 pub use blocking::{BlockingField, unblock};
 pub use exclusive::{exclusive_paths, is_shared};
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
+use versions::Moved;
 
 /// Deploy tools whose objects are taken over. Manual edits (`kubectl edit`) are never taken over, nor objects created
 /// without a manifest (`kubectl create`, `kubectl run`).
@@ -50,8 +51,8 @@ pub struct Takeover {
     pub exclusive: Vec<Path>,
     /// Fields that the server does not accept beside the manifest.
     pub blocking: Vec<BlockingField>,
-    /// The API versions from which entries are moved to that of the manifest.
-    moved_from: Vec<String>,
+    /// What the move of entries to the API version of the manifest changes.
+    moved: Moved,
     /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,
     /// Fields to remove, because nobody else owns them and the manifest does not set them; defaults may return.
@@ -87,7 +88,7 @@ fn plan(
     exclusive: &[Path],
     blocking: &[Vec<Element>],
 ) -> Result<Option<Takeover>, OtherVersion> {
-    let moved_from = versions::move_entries(&mut known, live);
+    let moved = versions::move_entries(&mut known, live);
     let blocking = blocking::claim(&mut known, blocking, live);
     let claimed = exclusive::claim(&mut known, exclusive, live);
     let (mut old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
@@ -98,7 +99,7 @@ fn plan(
     let mut shared_with: Vec<String> = claimed.iter().map(|entry| entry.owner.manager.clone()).collect();
     shared_with.sort();
     shared_with.dedup();
-    if from.is_empty() && shared_with.is_empty() && blocking.is_empty() && moved_from.is_empty() {
+    if from.is_empty() && shared_with.is_empty() && blocking.is_empty() && moved.versions.is_empty() {
         return Ok(None);
     }
     old.extend(claimed);
@@ -140,7 +141,7 @@ fn plan(
         shared_with,
         exclusive,
         blocking,
-        moved_from,
+        moved,
         keeps_replicas,
         removals,
         copies,
@@ -250,9 +251,16 @@ impl Takeover {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let continued = (!self.from.is_empty() || !self.shared_with.is_empty()).then(|| self.note());
-        let moved = (!self.moved_from.is_empty()).then(|| {
+        let moved = (!self.moved.versions.is_empty()).then(|| {
+            let Moved { versions, lost } = &self.moved;
             let (_, version) = split_api_version(&self.ours.owner.api_version);
-            format!("moves what {} has recorded of field owners to {version} first", listed(&self.moved_from, NAMED))
+            let mut note =
+                format!("moves the field ownership recorded for {} to {version} first", listed(versions, NAMED));
+            if !lost.is_empty() {
+                let lost = listed(lost, NAMED);
+                note.push_str(&format!("; {version} does not have {lost}: check by hand where these values are now"));
+            }
+            note
         });
         continued.into_iter().chain(moved).chain(self.blocking.iter().map(BlockingField::note)).collect()
     }

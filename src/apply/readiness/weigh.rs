@@ -67,13 +67,16 @@ pub(super) fn weigh(status: Status, object: &Value, context: &Context<'_>) -> St
         },
         State::InProgress => {
             if let Some(pod) = blocking_pod(object, &context.related) {
-                let command = format!("kubectl delete pod -n {} {}", pod.namespace(), pod.name());
+                let (namespace, name) = (pod.namespace(), pod.name());
                 let message = format!(
-                    "{}; Pod {} of an older revision is not ready and keeps the update from starting: {command}",
-                    status.message,
-                    pod.name()
+                    "{}; Pod {name} of an older revision is not ready and keeps the update from starting",
+                    status.message
                 );
-                return match context.waited >= GRACE && is_stuck(pod) {
+                if !is_stuck(pod) {
+                    return Status::in_progress(message);
+                }
+                let message = format!("{message}: kubectl delete pod -n {namespace} {name}");
+                return match context.waited >= GRACE {
                     true => Status::failed(message),
                     false => Status::in_progress(message),
                 };
@@ -158,7 +161,13 @@ fn blocking_pod<'a>(object: &Value, related: &Related<'a>) -> Option<&'a Value> 
     if !is_ordered || revision.is_empty() {
         return None;
     }
-    let is_old = |pod: &&Value| pod.label("controller-revision-hash").is_some_and(|hash| hash != revision);
+    // Below the partition a Pod is created anew with the older revision.
+    let partition = number(object, "/spec/updateStrategy/rollingUpdate/partition").unwrap_or_default();
+    let ordinal = |pod: &Value| pod.name().rsplit_once('-').and_then(|(_, ordinal)| ordinal.parse::<i64>().ok());
+    let is_old = |pod: &&Value| {
+        let is_of_older_revision = pod.label("controller-revision-hash").is_some_and(|hash| hash != revision);
+        is_of_older_revision && ordinal(pod).is_none_or(|ordinal| ordinal >= partition)
+    };
     let owned = related.pods.iter().map(AsRef::as_ref).filter(|pod| owned_by(pod, object) && !pod.is_terminating());
     owned.filter(is_old).find(|pod| !is_well(pod))
 }

@@ -40,7 +40,7 @@ impl Writer {
             let blockers = readiness::deletion_blockers(&seen);
             let held = if blockers.is_empty() { String::new() } else { format!(": {blockers}") };
             if Instant::now() >= deadline {
-                return Err(Failure::Stuck(format!("the old object was not gone in time{held}")));
+                return Err(Failure::Stuck(format!("timed out waiting for the old object to be deleted{held}")));
             }
             let message = format!("the old object is being deleted{held}");
             if told != message {

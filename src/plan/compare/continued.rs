@@ -34,7 +34,7 @@ pub(super) async fn continue_work(
     if context.stamp.label_value.is_none() {
         return Ok(false);
     }
-    let Before { live, body, answer, .. } = before;
+    let Before { body, answer, .. } = before;
     let told = match answer {
         Ok(written) => takeover::Answer::Object(&written.object),
         Err(error) if error.kind == ErrorKind::Invalid => takeover::Answer::Invalid,
@@ -50,14 +50,9 @@ pub(super) async fn continue_work(
             return Ok(false);
         }
         Some(Err(takeover::Refused::Server(error))) => match error.kind {
-            ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy => {
-                return Err(error);
-            }
             ErrorKind::Invalid | ErrorKind::Denied if answer.is_err() => return Ok(false),
             _ => {
-                compared.operation = Operation::Update;
-                compared.fields = diff::diff(live, &estimate::applied(live, body), &DiffOptions::default());
-                compared.refused = Some(error);
+                refuse(before, error, compared)?;
                 return Ok(true);
             }
         },
@@ -87,20 +82,23 @@ pub(super) async fn unblock(
     match takeover::unblock(scene, refusal).await {
         Ok(None) => return Ok(false),
         Ok(Some(continued)) => record(continued, UpdateStrategy::Apply, compared),
-        Err(error) => {
-            if matches!(
-                error.kind,
-                ErrorKind::Unreachable | ErrorKind::Unauthorized | ErrorKind::Timeout | ErrorKind::Busy
-            ) {
-                return Err(error);
-            }
-            compared.operation = Operation::Update;
-            compared.fields =
-                diff::diff(before.live, &estimate::applied(before.live, before.body), &DiffOptions::default());
-            compared.refused = Some(error);
-        }
+        Err(error) => refuse(before, error, compared)?,
     }
     Ok(true)
+}
+
+/// Records an update that the server refuses, with its estimated changes.
+///
+/// # Errors
+/// The cluster did not answer.
+fn refuse(before: Before<'_>, error: ClusterError, compared: &mut Compared) -> Result<(), ClusterError> {
+    if error.kind.is_unanswered() {
+        return Err(error);
+    }
+    compared.operation = Operation::Update;
+    compared.fields = diff::diff(before.live, &estimate::applied(before.live, before.body), &DiffOptions::default());
+    compared.refused = Some(error);
+    Ok(())
 }
 
 fn scene<'a>(

@@ -77,6 +77,35 @@ fn fields_that_the_server_sets_do_not_count() {
 }
 
 #[test]
+fn empty_value_that_the_server_leaves_out_is_still_compared() {
+    let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec});
+    let desired = pod(json!({"hostNetwork": false, "tolerations": [], "nodeName": null, "priority": ""}));
+    let announced = pod(json!({"priority": "filled in"}));
+    let stored =
+        pod(json!({"hostNetwork": true, "tolerations": [{"operator": "Exists"}], "nodeName": "n", "priority": "x"}));
+    let found = places(&desired, &announced, &stored);
+    assert_eq!(found, ["spec.hostNetwork - true", "spec.tolerations - [{\"operator\":\"Exists\"}]", "elsewhere"]);
+}
+
+#[test]
+fn order_of_list_items_differs_elsewhere() {
+    let list = |names: [&str; 2]| pod(&json!(names.map(|name| json!({"name": name}))), &json!([]));
+    let (one, other) = (list(["a", "b"]), list(["b", "a"]));
+    assert_eq!(places(&one, &one, &other), ["elsewhere"]);
+}
+
+#[test]
+fn token_volume_differs_in_volumes_and_mounts_only() {
+    let pod = |field: &str, value: &Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {field: value}});
+    let volume = |suffix: &str| json!([{"name": format!("kube-api-access-{suffix}")}]);
+    let empty = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
+    let found = places(&empty, &pod("volumes", &volume("x")), &pod("volumes", &volume("y")));
+    assert_eq!(found, [""; 0]);
+    let found = places(&empty, &pod("containers", &volume("x")), &pod("containers", &volume("y")));
+    assert_eq!(found, ["elsewhere"]);
+}
+
+#[test]
 fn secret_values_are_masked() {
     let secret =
         |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"k": value}});

@@ -7,7 +7,7 @@ use pushback_preflight::PathSegment;
 use pushback_preflight::source::{display_path, value_at};
 use serde_json::Value;
 
-use super::preview::{Continued, Scene, attempt};
+use super::preview::{Continued, Scene, attempt, halves};
 use super::{is_ours, union};
 use crate::cluster::{ClusterError, estimate, server_message};
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner, is_of_control_plane};
@@ -74,87 +74,91 @@ fn insert_all(set: &mut FieldSet, path: &mut Vec<Element>, value: &Value) {
 }
 
 /// Finds the smallest set of fields whose removal lets the server accept the manifest, beginning beside the fields that
-/// the refusal names. `None` if the manifest is refused without them, too.
+/// the refusal names. `None` if the manifest is refused without them, too, or if the dry-runs do not suffice to find the
+/// smallest set: a larger one would remove fields that do not block.
 ///
 /// # Errors
 /// The cluster does not answer, or the object has changed.
 pub async fn unblock(scene: Scene<'_>, refusal: &ClusterError) -> Result<Option<Continued>, ClusterError> {
     let Ok(known) = fields::managers(scene.live) else { return Ok(None) };
     let candidates = candidates(&scene, &known);
-    let mut attempts = Attempts { scene, left: ATTEMPTS };
+    let mut attempts = Attempts { scene, left: ATTEMPTS, is_exhausted: false };
     for set in levels(&candidates, refusal, scene.body) {
         if let Some(found) = attempts.remove(&set).await? {
-            return attempts.minimise(set, found).await.map(Some);
+            let smallest = attempts.minimise((set, found)).await?;
+            return Ok(Some(smallest).filter(|_| !attempts.is_exhausted));
         }
     }
     Ok(None)
 }
 
-/// Dry-runs of removals, of which there are not too many.
+/// A set of fields, and the accepted result without them.
+type Removal = (Vec<Vec<Element>>, Continued);
+
+/// A bounded number of dry-runs of removals.
 struct Attempts<'a> {
     scene: Scene<'a>,
     left: usize,
+    /// Whether a dry-run was left out because of the bound.
+    is_exhausted: bool,
 }
 
 impl Attempts<'_> {
     /// Asks the server whether the manifest is accepted without these fields.
     async fn remove(&mut self, blocking: &[Vec<Element>]) -> Result<Option<Continued>, ClusterError> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        let Some(left) = self.left.checked_sub(1) else {
+            self.is_exhausted = true;
+            return Ok(None);
+        };
         self.left = left;
         attempt(&Scene { blocking, ..self.scene }).await
     }
 
-    /// Leaves out each field that need not go, then each part of a field.
-    async fn minimise(&mut self, mut set: Vec<Vec<Element>>, mut best: Continued) -> Result<Continued, ClusterError> {
-        loop {
-            let mut open = halves(&set);
-            if set.len() == 1 {
-                open.clear();
-            }
-            while let Some(group) = open.pop() {
-                let rest: Vec<Vec<Element>> = set.iter().filter(|path| !group.contains(path)).cloned().collect();
-                match if rest.is_empty() { None } else { self.remove(&rest).await? } {
-                    Some(found) => (set, best) = (rest, found),
-                    None if group.len() > 1 => open.extend(halves(&group)),
-                    None => {}
-                }
-            }
-            let Some((index, parts)) = self.divided(&set) else { return Ok(best) };
-            let whole = set.remove(index);
-            let mut smaller = None;
-            for part in &parts {
-                let without: Vec<Vec<Element>> =
-                    set.iter().chain(parts.iter().filter(|other| *other != part)).cloned().collect();
-                if let Some(found) = self.remove(&without).await? {
-                    smaller = Some((without, found));
-                    break;
-                }
-            }
-            let Some(found) = smaller else {
-                set.insert(index, whole);
-                return Ok(best);
-            };
-            (set, best) = found;
+    /// Keeps each field that does not block, then each part of a field.
+    async fn minimise(&mut self, removal: Removal) -> Result<Continued, ClusterError> {
+        let mut smallest = self.without_needless(removal).await?;
+        while let Some(smaller) = self.without_a_part(&smallest.0).await? {
+            smallest = self.without_needless(smaller).await?;
         }
+        Ok(smallest.1)
     }
 
-    /// The first field that is a map of several, and those.
-    fn divided(&self, set: &[Vec<Element>]) -> Option<(usize, Vec<Vec<Element>>)> {
-        set.iter().enumerate().find_map(|(index, path)| {
-            let place = fields::resolve(path, self.scene.live)?;
-            let map = value_at(self.scene.live, &place)?.as_object().filter(|map| map.len() > 1)?;
-            // A list item goes whole.
-            matches!(path.last(), Some(Element::Field(_))).then(|| {
-                let below = |name: &String| [path.as_slice(), &[Element::field(name)]].concat();
-                (index, map.keys().map(below).collect())
-            })
-        })
+    /// Keeps the fields whose removal is not needed.
+    async fn without_needless(&mut self, (mut set, mut best): Removal) -> Result<Removal, ClusterError> {
+        let mut open = if set.len() == 1 { Vec::new() } else { halves(set.clone()) };
+        while let Some(group) = open.pop() {
+            let rest: Vec<Vec<Element>> = set.iter().filter(|path| !group.contains(path)).cloned().collect();
+            match if rest.is_empty() { None } else { self.remove(&rest).await? } {
+                Some(found) => (set, best) = (rest, found),
+                None if group.len() > 1 => open.extend(halves(group)),
+                None => {}
+            }
+        }
+        Ok((set, best))
     }
-}
 
-fn halves(group: &[Vec<Element>]) -> Vec<Vec<Vec<Element>>> {
-    let (first, second) = group.split_at(group.len() / 2);
-    [second, first].into_iter().filter(|half| !half.is_empty()).map(<[_]>::to_vec).collect()
+    /// Replaces the first field that is a map of several by all but one of its parts, if that suffices.
+    async fn without_a_part(&mut self, set: &[Vec<Element>]) -> Result<Option<Removal>, ClusterError> {
+        let Some((whole, parts)) = set.iter().find_map(|path| Some((path, self.parts(path)?))) else {
+            return Ok(None);
+        };
+        for kept in &parts {
+            let others = set.iter().filter(|path| *path != whole);
+            let smaller: Vec<Vec<Element>> = others.chain(parts.iter().filter(|part| *part != kept)).cloned().collect();
+            if let Some(found) = self.remove(&smaller).await? {
+                return Ok(Some((smaller, found)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the parts of a field that is a map of several. A list item is removed whole.
+    fn parts(&self, path: &[Element]) -> Option<Vec<Vec<Element>>> {
+        let place = fields::resolve(path, self.scene.live)?;
+        let map = value_at(self.scene.live, &place)?.as_object().filter(|map| map.len() > 1)?;
+        let is_field = matches!(path.last(), Some(Element::Field(_)));
+        is_field.then(|| map.keys().map(|name| [path, &[Element::field(name)]].concat()).collect())
+    }
 }
 
 /// Sets of candidates, each larger than the one before: first those beside the fields that the refusal names.
@@ -162,7 +166,7 @@ fn levels(candidates: &[Vec<Element>], refusal: &ClusterError, body: &Value) -> 
     let causes: Vec<Vec<String>> =
         refusal.causes.iter().map(|cause| keys(&server_message::path(&cause.field, body))).collect();
     let rank = |candidate: &Vec<Element>| {
-        let names: Vec<&String> = candidate.iter().filter_map(name).collect();
+        let names: Vec<&String> = candidate.iter().filter_map(Element::name).collect();
         let common = |cause: &Vec<String>| names.iter().zip(cause).take_while(|(left, right)| **left == *right).count();
         causes.iter().map(common).max().unwrap_or(0)
     };
@@ -181,13 +185,6 @@ fn keys(path: &[PathSegment]) -> Vec<String> {
         PathSegment::Index(_) => None,
     };
     path.iter().filter_map(key).collect()
-}
-
-fn name(element: &Element) -> Option<&String> {
-    match element {
-        Element::Field(name) => Some(name),
-        Element::Key(_) | Element::Value(_) | Element::Index(_) => None,
-    }
 }
 
 /// The topmost fields of the live object that the manifest does not have and our apply does not remove.

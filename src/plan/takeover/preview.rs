@@ -111,8 +111,12 @@ pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused
 /// The cluster does not answer, or the object has changed.
 pub(super) async fn attempt(scene: &Scene<'_>) -> Result<Option<Continued>, ClusterError> {
     let Ok(known) = fields::managers(scene.live) else { return Ok(None) };
-    let Ok(Some(takeover)) = planned(scene, known).await else { return Ok(None) };
-    match try_removals(scene, &merged(scene, &takeover), &takeover, &takeover.removals).await {
+    let Ok(Some(mut takeover)) = planned(scene, known).await else { return Ok(None) };
+    let merged = merged(scene, &takeover);
+    if is_custom_group(&scene.address.kind.group) {
+        takeover.keep(&emptying(&takeover, &merged), scene.live);
+    }
+    match try_removals(scene, &merged, &takeover, &takeover.removals).await {
         Ok(result) => Ok(Some(continued(scene, takeover, result))),
         Err(error) if is_about_content(&error) => Ok(None),
         Err(error) => Err(error),
@@ -230,7 +234,8 @@ fn merged(scene: &Scene<'_>, takeover: &Takeover) -> Value {
     }
 }
 
-fn halves(mut group: Vec<Vec<Element>>) -> Vec<Vec<Vec<Element>>> {
+/// Splits a group of paths; the second half comes first, because groups are taken from the end.
+pub(super) fn halves(mut group: Vec<Vec<Element>>) -> Vec<Vec<Vec<Element>>> {
     let second = group.split_off(group.len() / 2);
     [second, group].into_iter().filter(|half| !half.is_empty()).collect()
 }

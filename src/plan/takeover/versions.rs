@@ -1,11 +1,13 @@
 //! Moves the entries of field owners to the API version in which the object is applied. While an entry is in a version that
 //! lacks a field of the object, the server cannot apply anything.
 
-use pushback_preflight::ObjectExt;
 use pushback_preflight::object::{is_custom_group, split_api_version};
+use pushback_preflight::source::display_path;
+use pushback_preflight::{ObjectExt, PathSegment};
 use serde_json::Value;
 
-use crate::managed_fields::{self as fields, FieldSet, ManagerEntry};
+use super::{is_ours, is_predecessor};
+use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 
 /// Whether an entry can be moved: the versions of a custom resource are of one kind, those of others may differ in all fields.
 fn is_movable(entry: &ManagerEntry, live: &Value) -> bool {
@@ -20,14 +22,28 @@ pub(super) fn differ(known: &[ManagerEntry], live: &Value) -> bool {
     known.iter().any(|entry| is_movable(entry, live))
 }
 
-/// Moves all entries. Returns the versions that they had.
-pub(super) fn move_entries(known: &mut Vec<ManagerEntry>, live: &Value) -> Vec<String> {
-    let mut versions = Vec::new();
+/// Entries that were moved to another API version.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Moved {
+    /// The versions that they had.
+    pub(super) versions: Vec<String>,
+    /// Fields of predecessors that their new version does not show: nothing removes those.
+    pub(super) lost: Vec<String>,
+}
+
+/// Moves all entries to the version of the object.
+pub(super) fn move_entries(known: &mut Vec<ManagerEntry>, live: &Value) -> Moved {
+    let mut changes = Moved::default();
     let mut moved: Vec<ManagerEntry> = Vec::with_capacity(known.len());
     for mut entry in known.drain(..) {
         if is_movable(&entry, live) {
-            versions.push(std::mem::replace(&mut entry.owner.api_version, live.text("/apiVersion").to_owned()));
-            entry.fields = existing(&entry.fields, live);
+            let version = std::mem::replace(&mut entry.owner.api_version, live.text("/apiVersion").to_owned());
+            changes.versions.push(version);
+            let existing = existing(&entry.fields, live);
+            if is_ours(&entry.owner) || is_predecessor(&entry.owner) {
+                changes.lost.extend(entry.fields.lost(&existing).iter().map(|path| display(path)));
+            }
+            entry.fields = existing;
         }
         let is_same = |other: &&mut ManagerEntry| {
             (&other.owner.manager, &other.owner.operation, &other.owner.subresource, &other.owner.api_version)
@@ -42,9 +58,11 @@ pub(super) fn move_entries(known: &mut Vec<ManagerEntry>, live: &Value) -> Vec<S
         }
     }
     *known = moved;
-    versions.sort();
-    versions.dedup();
-    versions
+    for texts in [&mut changes.versions, &mut changes.lost] {
+        texts.sort();
+        texts.dedup();
+    }
+    changes
 }
 
 /// The paths of a set that the object has in its version.
@@ -52,4 +70,10 @@ fn existing(set: &FieldSet, live: &Value) -> FieldSet {
     let mut found = FieldSet::default();
     set.paths().iter().filter(|path| fields::resolve(path, live).is_some()).for_each(|path| found.insert(path));
     found
+}
+
+/// Returns the path up to the first list item, for display: the object does not have it, so items have no index.
+fn display(path: &[Element]) -> String {
+    let names: Vec<PathSegment> = path.iter().map_while(Element::name).cloned().map(PathSegment::Key).collect();
+    display_path(&names)
 }

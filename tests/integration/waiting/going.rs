@@ -194,7 +194,7 @@ fn a_replacement_waits_for_the_old_object_and_says_what_keeps_it() {
     finalize(&app, &app.path("configmaps/held"), &["kubernetes.io/test-protection"]);
     app.write(&[held("two")]);
     let ran = app.apply(&["--apply-timeout", "2s"]).expect(20);
-    let why = "the old object was not gone in time: finalizer kubernetes.io/test-protection";
+    let why = "timed out waiting for the old object to be deleted: finalizer kubernetes.io/test-protection";
     assert_eq!(unfinished(&ran), [("ConfigMap/held failed".to_owned(), why.to_owned())]);
 
     // Stopped while it waits, it has neither failed nor been written.
