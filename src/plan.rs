@@ -24,6 +24,7 @@ pub mod filter;
 mod foresee;
 pub mod graph;
 pub mod guard;
+pub mod helm;
 pub mod live;
 mod misspelt;
 mod operators;

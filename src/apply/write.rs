@@ -461,8 +461,13 @@ impl Writer {
         if seen.label(&self.label_key) != live.label(&self.label_key) {
             return Err(Failure::Changed("it no longer belongs to this app".to_owned()));
         }
-        if annotations::read_live(&seen).orphan != annotations::read_live(live).orphan {
-            return Err(Failure::Changed("its delete-strategy was changed since it was planned".to_owned()));
+        let keeps = |object: &Value| {
+            let strategies = annotations::read_live(object);
+            (strategies.orphan, strategies.kept_by_helm)
+        };
+        if keeps(&seen) != keeps(live) {
+            let message = "its delete-strategy or resource-policy was changed since it was planned";
+            return Err(Failure::Changed(message.to_owned()));
         }
         if self.deletion == Deletion::AsPlanned {
             let places = set_otherwise_by_app(live, &seen);

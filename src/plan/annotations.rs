@@ -10,7 +10,7 @@ use pushback_preflight::{ObjectKey, Operation, PathSegment, Positions};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::deploy_logs;
+use super::{deploy_logs, helm};
 use crate::manifest::{InputError, InputWarning};
 
 pub(crate) const PREFIX: &str = "kapp.k14s.io/";
@@ -115,6 +115,8 @@ pub struct Strategies {
     pub create: CreateStrategy,
     /// `delete-strategy: orphan`.
     pub orphan: bool,
+    /// Helm's `resource-policy: keep`, of a live object.
+    pub kept_by_helm: bool,
     /// `owned-for-deletion`.
     pub owned_for_deletion: bool,
     /// `nonce`.
@@ -221,7 +223,7 @@ pub fn read(object: &Value, positions: &Positions) -> Result<Strategies, Vec<Inp
 /// Reads the annotations of a live object, which control its deletion; unknown ones are ignored.
 #[must_use]
 pub fn read_live(object: &Value) -> Strategies {
-    let mut strategies = Strategies::default();
+    let mut strategies = Strategies { kept_by_helm: helm::is_kept(object), ..Strategies::default() };
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
         if let Some(name) = key.strip_prefix(PREFIX) {

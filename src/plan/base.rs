@@ -7,9 +7,9 @@ use std::sync::Arc;
 use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
-use super::PlanError;
 use super::desired::{self, Desired, Placement};
 use super::live::Live;
+use super::{PlanError, helm};
 use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
 use crate::config::Config;
 use crate::manifest::{InputError, collect};
@@ -48,6 +48,7 @@ pub(super) async fn read(
     for kind in kinds.iter().filter(|kind| kind.is_guessed() || kind.offers("list")) {
         objects.extend(list_all(cluster, &ListQuery::new(Arc::clone(kind), None, "")).await?.items);
     }
+    objects.retain(|object| !helm::is_hook_of_other_command(object));
     require_one_definition(cluster, &objects, desired)?;
     let places = Places::new(placement, desired, &objects);
     let mut live = Live::default();

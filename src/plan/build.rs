@@ -20,7 +20,7 @@ use super::live::{self, Live};
 use super::part::{Part, Selection};
 use super::providers::Providers;
 use super::recreated::{self, Parents};
-use super::unwanted::{Unwanted, left_alone_warning, unwanted};
+use super::unwanted::{Honoured, Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
     Foresee, Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators,
@@ -70,6 +70,8 @@ pub struct Options {
     pub strict: bool,
     /// Leave objects alone whose label was removed, as kapp does: they are no longer found.
     pub releases_unlabelled: bool,
+    /// Keep objects that Helm would keep.
+    pub honours_helm: bool,
     /// Plan objects that are deleted with a replaced parent as created again.
     pub recreates_contents: bool,
     /// Write CRDs before workloads, and replace conversion backends without a gap.
@@ -207,7 +209,8 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         .map(|wanted| wanted.object.key())
         .chain(versions.older().filter(|key| !parents.hold(key)))
         .collect();
-    let Unwanted { mut prunes, left_alone } = unwanted(&live, &pairs, &only_named, kinds, is_server);
+    let Unwanted { mut prunes, left_alone } =
+        unwanted(&live, &pairs, &only_named, kinds, Honoured { is_server, helm: options.honours_helm });
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
     let is_kept = |planned: &mut Planned| options.no_prune || !part.covers_prune(planned);
@@ -324,8 +327,13 @@ pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
         let derived = live::labelled(cluster, kinds, &observed, own, selection.scope).await;
         live.objects.extend(derived.into_iter().map(|object| (ObjectRef::of(&object).key(), object)));
     }
-    let Unwanted { prunes: mut objects, left_alone } =
-        unwanted(&live, &[], &BTreeSet::new(), kinds, cluster.capabilities().server);
+    let Unwanted { prunes: mut objects, left_alone } = unwanted(
+        &live,
+        &[],
+        &BTreeSet::new(),
+        kinds,
+        Honoured { is_server: cluster.capabilities().server, helm: options.honours_helm },
+    );
     let is_kept =
         |planned: &mut Planned| planned.change.live.as_deref().is_some_and(|live| !selection.covers_deletion(live));
     let mut kept: Vec<Arc<Value>> = objects.extract_if(.., is_kept).filter_map(|planned| planned.change.live).collect();

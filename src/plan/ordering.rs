@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_preflight::object::is_custom_group;
 use pushback_preflight::service_backend::selects;
 use pushback_preflight::{ObjectExt as _, ObjectKey, Operation, PathSegment};
 use serde_json::Value;
@@ -12,6 +13,9 @@ use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule}
 use super::{PlanError, Planned, conversion_backends, crds_first, takeover};
 use crate::config::{Config, ordering};
 use crate::manifest::InputError;
+
+/// Group of the custom resources that are deleted. No user's group name contains a space.
+const DELETED_CUSTOM_RESOURCES: &str = "deleted custom resources";
 
 /// Group of all other deletes, for the namespace that is deleted last.
 const OTHER_DELETES: &str = "pushback.dev/other-deletes";
@@ -55,6 +59,7 @@ pub fn draw(
             }
         }
     }
+    delete_custom_resources_first(objects, &mut nodes);
     wait_for(&mut nodes, &new_backends(objects), true);
     wait_for(&mut nodes, &scaled(objects), true);
     wait_for(&mut nodes, &operators(objects), true);
@@ -74,6 +79,29 @@ pub fn draw(
         // The user chose another order. The write is then retried until its dependency exists.
     }
     Graph::build(&nodes).map_err(|cycle| cycle_error(&cycle, objects))
+}
+
+/// Deletes custom resources before everything else: their controller must still run, with its permissions, to remove their
+/// finalizers. Unlike kapp's default rules, this holds where the CRD stays, too.
+fn delete_custom_resources_first(objects: &[Planned], nodes: &mut [ChangeNode]) {
+    let deleted = || (0..objects.len()).filter(|&index| objects[index].change.operation == Operation::Delete);
+    let is_custom = |index: usize| is_custom_group(&objects[index].change.object.group);
+    if !deleted().any(is_custom) {
+        return;
+    }
+    for index in deleted().filter(|&index| !objects[index].strategies.no_default_order) {
+        if is_custom(index) {
+            nodes[index].groups.push(DELETED_CUSTOM_RESOURCES.to_owned());
+        } else {
+            nodes[index].rules.push(Rule {
+                own: NodeOperation::Delete,
+                position: Position::After,
+                other: NodeOperation::Delete,
+                group: DELETED_CUSTOM_RESOURCES.to_owned(),
+                ignore_if_cyclical: true,
+            });
+        }
+    }
 }
 
 /// Pairs of indexes: (object, what the server needs for it).

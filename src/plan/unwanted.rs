@@ -26,13 +26,22 @@ pub(super) struct Unwanted {
     pub(super) left_alone: Vec<Arc<Value>>,
 }
 
+/// Where the objects are, and whose annotations count there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Honoured {
+    /// Whether they are on an API server.
+    pub(super) is_server: bool,
+    /// Whether objects stay that Helm would keep.
+    pub(super) helm: bool,
+}
+
 /// Decides what happens to live objects that the input does not ask to write. Those in `only_named` are kept.
 pub(super) fn unwanted(
     live: &Live,
     pairs: &[(Desired, Compared)],
     only_named: &BTreeSet<ObjectKey>,
     kinds: &Kinds,
-    is_server: bool,
+    Honoured { is_server, helm }: Honoured,
 ) -> Unwanted {
     let wanted: HashSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
     // One object served under two groups counts once.
@@ -58,6 +67,7 @@ pub(super) fn unwanted(
         if key.group.is_empty() && key.kind == "Namespace" && KEPT_NAMESPACES.contains(&key.name.as_str()) {
             strategies.orphan = true;
         }
+        strategies.orphan |= helm && strategies.kept_by_helm;
         if strategies.noop || strategies.exists {
             unwanted.left_alone.push(Arc::clone(object));
             continue;

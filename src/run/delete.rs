@@ -91,6 +91,7 @@ impl Delete {
                     selection: self.selection.clone(),
                     deletes_derived: self.derived == Derived::Deleted,
                     releases_unlabelled: setup.details.is_some(),
+                    honours_helm: setup.details.is_none(),
                     ..plan::Options::default()
                 };
                 let request = plan::Request {

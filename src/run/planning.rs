@@ -20,7 +20,7 @@ use crate::exit::ExitCode;
 use crate::manifest::{InputWarning, Manifest};
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
-use crate::plan::{self, NamedDrift, Plan};
+use crate::plan::{self, NamedDrift, Plan, helm};
 use crate::storage::carry_over::StorageOptions;
 use crate::text::counted;
 
@@ -68,7 +68,7 @@ async fn plan_against(
     setup: &Setup,
     target: PlanTarget<'_>,
     observed: Observed,
-    manifests: Vec<Manifest>,
+    mut manifests: Vec<Manifest>,
     options: &PlanOptions,
     tolerate_forbidden: bool,
 ) -> Result<(Plan, Vec<InputWarning>), CommandError> {
@@ -79,6 +79,11 @@ async fn plan_against(
         map_namespaces: options.map_namespaces.clone(),
     };
     let mut warnings = Vec::new();
+    // kapp does not know Helm's annotations.
+    let honours_helm = setup.details.is_none();
+    if honours_helm {
+        helm::leave_out_hooks(&mut manifests, &mut warnings);
+    }
     let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, kinds)).count();
     let unknown: Vec<(Position, EndCause)> =
         manifests.iter().filter_map(|manifest| unknown_kind(manifest, kinds)).collect();
@@ -116,6 +121,7 @@ async fn plan_against(
         strict: options.strict,
         recreates_contents: options.recreates_contents,
         releases_unlabelled: setup.details.is_some(),
+        honours_helm,
         // kapp has an order of its own.
         crds_first: setup.details.is_none(),
         default_label_scoping: options.default_label_scoping,

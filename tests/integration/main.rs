@@ -39,6 +39,7 @@ mod field_conflicts;
 mod filters;
 mod gates;
 mod harness;
+mod helm_annotations;
 mod hostile;
 mod hostile_definitions;
 mod hot_fixes;
@@ -152,6 +153,7 @@ fn all_tests() -> Vec<TestCase> {
         harness::tests(),
         hostile::tests(),
         hostile_definitions::tests(),
+        helm_annotations::tests(),
         hot_fixes::tests(),
         judged::tests(),
         kapp::tests(),

@@ -15,6 +15,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_webhook_comes_after_what_answers_it_and_an_autoscaler_after_what_it_scales,
         Controllers: a_workload_waits_until_what_it_stands_on_is_ready,
         ApiServer: custom_resources_are_deleted_before_their_definition_and_the_rest_after_it,
+        ApiServer: custom_resource_whose_crd_stays_is_deleted_before_the_rest,
         ApiServer: annotations_order_creation_and_deletion,
         ApiServer: built_in_order_can_be_switched_off_for_an_object,
         ApiServer: a_cycle_is_an_error_that_names_its_path,
@@ -168,6 +169,21 @@ fn custom_resources_are_deleted_before_their_definition_and_the_rest_after_it() 
     assert_order(&ran, "Gear g", &crd);
     assert_order(&ran, &crd, "Service web");
     assert_order(&ran, &crd, "ConfigMap settings");
+}
+
+fn custom_resource_whose_crd_stays_is_deleted_before_the_rest() {
+    let (app, group) = (app("order"), "stays.order.example.com");
+    let definition = definition(group);
+    TestApp::new("crds", &app.namespace).apply(&definition, &[]).expect(0);
+    let kept = config_map("kept", "1");
+    let input = [&gear(group, &app.namespace), SERVICE, &config_map("settings", "1"), &kept].concat();
+    app.apply(&input, &[]).expect(0);
+    let ran = app.apply(&kept, &["--preflight=none"]).expect(0);
+    assert_order(&ran, "Gear g", "Service web");
+    assert_order(&ran, "Gear g", "ConfigMap settings");
+    app.apply(&input, &[]).expect(0);
+    let ran = app.delete(&["--preflight=none"]).expect(0);
+    assert_order(&ran, "Gear g", "ConfigMap kept");
 }
 
 fn annotations_order_creation_and_deletion() {
