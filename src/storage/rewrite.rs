@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::converting::Mark;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, FIELD_MANAGER, Kind, Patch, Written};
 
-/// Most guarded attempts for an object that others write too.
+/// Most attempts for an object that others write too: with its resource version first, then as often without.
 const ATTEMPTS: u32 = 10;
 
 /// What a rewrite did.
@@ -96,12 +96,8 @@ pub async fn rewrite(
         };
         match error.kind {
             ErrorKind::NotFound => return Ok(Rewrite::Gone),
-            ErrorKind::Conflict => match cluster.get(&address).await? {
+            ErrorKind::Conflict => match again(cluster, &address, &seen).await? {
                 None => return Ok(Rewrite::Gone),
-                Some(object) if object.text("/metadata/uid") != seen.text("/metadata/uid") => {
-                    // Created after the storage version was set, by which it is stored.
-                    return Ok(Rewrite::Gone);
-                }
                 Some(object) => seen = object,
             },
             ErrorKind::Invalid | ErrorKind::Denied => {
@@ -118,32 +114,68 @@ pub async fn rewrite(
     }
     match refusal {
         Some(refusal) => Err(refusal),
-        None => unguarded(cluster, &address, &seen, options).await,
+        None => unguarded(cluster, &address, seen, options).await,
     }
 }
 
-/// Writes an object that others write all the time, in whatever state it is: each write by the API server stores the whole
-/// object in the storage version. The entries of field owners stay as they are.
+/// Reads an object again; `None` if it was deleted. Another object of its name was created after the storage version was
+/// set, by which it is stored.
+async fn again(cluster: &dyn Cluster, address: &Address, seen: &Value) -> Result<Option<Arc<Value>>, ClusterError> {
+    let now = cluster.get(address).await?;
+    Ok(now.filter(|now| now.text("/metadata/uid") == seen.text("/metadata/uid")))
+}
+
+/// Writes an object that others write all the time, whatever its resource version is: each write by the API server stores
+/// the whole object in the storage version. Only the field owners have to be those that were read. A conflict does not
+/// mean that the object was deleted: the server's own attempts may have lost against the others.
 async fn unguarded(
     cluster: &dyn Cluster,
     address: &Address,
-    seen: &Value,
+    mut seen: Arc<Value>,
     options: RewriteOptions,
 ) -> Result<Rewrite, ClusterError> {
-    let patch = Patch::Merge(json!({"metadata": {"uid": seen.text("/metadata/uid")}}));
-    match cluster.patch(address, &patch, options.dry_run).await {
-        Ok(written) => {
-            let effects = Effects {
-                generation_grew: false,
-                owners_moved: false,
-                owners_at_risk: options.keep_owners && moved_entries(&written.object, &address.kind).is_some(),
-            };
-            Ok(if options.confirm { Rewrite::Confirmed(effects) } else { Rewrite::Rewritten(effects) })
+    let mut refusal = None;
+    for _ in 0..ATTEMPTS {
+        let Some(patch) = unguarded_patch(&seen, &address.kind, options) else { break };
+        match cluster.patch(address, &patch, options.dry_run).await {
+            Ok(_) => {
+                let owners_moved = options.keep_owners && moved_entries(&seen, &address.kind).is_some();
+                // The generation grows with the writes of others.
+                let effects = Effects { generation_grew: false, owners_moved, owners_at_risk: false };
+                return Ok(if options.confirm { Rewrite::Confirmed(effects) } else { Rewrite::Rewritten(effects) });
+            }
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Rewrite::Gone),
+            Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::Invalid) => {
+                refusal = Some(error).filter(|error| error.kind == ErrorKind::Invalid);
+                match again(cluster, address, &seen).await? {
+                    None => return Ok(Rewrite::Gone),
+                    Some(object) => seen = object,
+                }
+            }
+            Err(error) => return Err(error),
         }
-        // Another object has its name: it was created after the storage version was set.
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict) => Ok(Rewrite::Gone),
-        Err(error) => Err(error),
     }
+    Err(refusal.unwrap_or_else(|| {
+        let message = "others write the object all the time, so that no write of it succeeded";
+        ClusterError::new(ErrorKind::Conflict, message)
+    }))
+}
+
+/// A patch without a resource version. It is refused if another object has the name, or if the field owners have changed:
+/// entries of another version, which it does not move, could be dropped. `None` if the object is marked as converted: the
+/// patch would have to remove the mark and to restore the owners in it.
+fn unguarded_patch(seen: &Value, kind: &Kind, options: RewriteOptions) -> Option<Patch> {
+    const OWNERS: &str = "/metadata/managedFields";
+    if Mark::of(seen).is_some() {
+        return None;
+    }
+    let mut operations = vec![json!({"op": "test", "path": "/metadata/uid", "value": seen.text("/metadata/uid")})];
+    if let Some(entries) = seen.pointer(OWNERS).filter(|_| options.keep_owners) {
+        operations.push(json!({"op": "test", "path": OWNERS, "value": entries}));
+        let moved = moved_entries(seen, kind);
+        operations.extend(moved.map(|moved| json!({"op": "replace", "path": OWNERS, "value": moved})));
+    }
+    Some(Patch::Json(operations.into()))
 }
 
 /// Whether another write of an object changes no stored byte; a conflict if somebody has written it since.
@@ -284,5 +316,26 @@ mod tests {
         let moved = json!({"metadata": {"managedFields": [entry("ex.com/v2")]}});
         assert_eq!(moved_entries(&moved, &kind()), None);
         assert_eq!(moved_entries(&json!({"metadata": {}}), &kind()), None);
+    }
+
+    #[test]
+    fn unguarded_patch_needs_the_owners_that_were_read_and_no_mark() {
+        let options = RewriteOptions { keep_owners: true, dry_run: false, confirm: true };
+        let entry = |version: &str| json!({"manager": "m", "apiVersion": version, "fieldsV1": {"f:spec": {}}});
+        let mut object = json!({"metadata": {"uid": "u", "managedFields": [entry("ex.com/v1")]}});
+        let operations = |object: &Value| match unguarded_patch(object, &kind(), options) {
+            Some(Patch::Json(operations)) => operations,
+            other => panic!("{other:?}"),
+        };
+        let expected = json!([
+            {"op": "test", "path": "/metadata/uid", "value": "u"},
+            {"op": "test", "path": "/metadata/managedFields", "value": [entry("ex.com/v1")]},
+            {"op": "replace", "path": "/metadata/managedFields", "value": [entry("ex.com/v2")]},
+        ]);
+        assert_eq!(operations(&object), expected);
+        object["metadata"]["managedFields"] = json!([entry("ex.com/v2")]);
+        assert_eq!(operations(&object).as_array().map(Vec::len), Some(2), "no entry is to be moved");
+        object["metadata"]["annotations"] = json!({"pushback.dev/converted": "{}"});
+        assert!(unguarded_patch(&object, &kind(), options).is_none());
     }
 }

@@ -2,6 +2,7 @@
 //! write. Nothing is lost, and nothing is said to be proved that is not.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
@@ -17,6 +18,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: an_object_that_somebody_else_writes_meanwhile_is_moved_with_what_was_written,
         ApiServer: objects_that_a_client_of_the_old_version_writes_before_each_pass_are_proved,
+        ApiServer: object_that_a_client_of_the_old_version_writes_before_each_write_is_moved_with_its_owners,
+        ApiServer: conflict_of_every_guarded_write_does_not_count_as_deleted,
+        ApiServer: migrate_beside_a_client_of_the_old_version_in_a_tight_loop_ends_with_0,
         ApiServer: an_object_that_is_deleted_meanwhile_stays_deleted,
         ApiServer: a_busy_server_and_an_expired_list_cost_a_retry_each,
         ApiServer: a_definition_that_changes_meanwhile_keeps_its_list,
@@ -88,6 +92,63 @@ fn objects_that_a_client_of_the_old_version_writes_before_each_pass_are_proved()
         let ran = proxied(&proxy, &crd).run(&["storage", command, &crd.name()]);
         assert_proved(&crd, &ran, 3);
     }
+}
+
+/// No guarded write succeeds. The default of the new version would make an ordinary patch drop the owners.
+fn object_that_a_client_of_the_old_version_writes_before_each_write_is_moved_with_its_owners() {
+    let crd = TestCrd::new("trouble-each-write");
+    crd.put(&[("v1", true, true, size())]);
+    crd.create("v1", 3);
+    let with_default = json!({"size": {"type": "integer"}, "mode": {"type": "string", "default": "slow"}});
+    crd.put(&[("v1", true, false, size()), ("v2", true, true, with_default)]);
+    let (path, api) = (crd.object_path("v1", "cog-2"), crd.api());
+    let managers = |version: &str| {
+        let object = crd.api().get(&crd.object_path(version, "cog-2")).ok();
+        let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        entries.iter().map(|entry| entry["manager"].clone()).collect::<Vec<_>>()
+    };
+    let before = managers("v1");
+    assert!(!before.is_empty());
+    let proxy = proxy();
+    proxy.before(rewrite_of("cog-2"), move |request| {
+        api.merge_patch(&path, &json!({"spec": {"size": 100 + request.number}})).ok();
+    });
+    let ran = migrate(&proxy, &crd, &[]);
+    assert_proved(&crd, &ran, 3);
+    for manager in before {
+        assert!(managers("v2").contains(&manager), "{manager} lost its fields");
+    }
+    assert!(!ran.stdout.contains("kept field owners at an old version"), "{}", ran.stdout);
+}
+
+/// The server answers 409 too if its own attempts to write lose against others.
+fn conflict_of_every_guarded_write_does_not_count_as_deleted() {
+    let crd = flipped("trouble-conflicts", 2);
+    let proxy = proxy();
+    // Guarded writes, and the first without a guard.
+    proxy.on(rewrite_of("cog-1").first(11), Fault::status(409));
+    let ran = migrate(&proxy, &crd, &[]);
+    assert_proved(&crd, &ran, 2);
+    assert!(!ran.stdout.contains("deleted meanwhile"), "{}", ran.stdout);
+}
+
+/// etcd holds the new version alone, although the client writes until the end.
+fn migrate_beside_a_client_of_the_old_version_in_a_tight_loop_ends_with_0() {
+    let crd = flipped("trouble-tight-loop", 3);
+    let (path, api) = (crd.object_path("v1", "cog-2"), crd.api());
+    let (is_done, writes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let size = writes.fetch_add(1, Ordering::Relaxed);
+                api.merge_patch(&path, &json!({"spec": {"size": size}})).ok();
+            }
+        });
+        let ran = crd.pushback().run(&["storage", "migrate", &crd.name()]);
+        is_done.store(true, Ordering::Relaxed);
+        assert_proved(&crd, &ran, 3);
+    });
+    assert!(writes.into_inner() > 0);
 }
 
 fn an_object_that_is_deleted_meanwhile_stays_deleted() {
