@@ -60,13 +60,21 @@ fn hide(masker: &Masker, objects: &[&Value], finding: &mut Finding) {
     if objects.iter().all(|object| masker.masked_paths(object).is_empty()) {
         return;
     }
-    finding.message = masker.hide(objects, &finding.message);
+    let remedies = finding.remedies.iter_mut().flat_map(|remedy| remedy.steps.iter_mut().chain(&mut remedy.commands));
+    let texts = [&mut finding.undecided, &mut finding.remedy].into_iter().flatten();
+    let offence = finding.offence.iter_mut().map(|offence| &mut offence.message);
+    for text in texts.chain(offence).chain(remedies).chain([&mut finding.message]) {
+        *text = masker.hide(objects, text);
+    }
     let mut numbers = MaskNumbers::default();
     for value in finding.old.iter_mut().chain(&mut finding.new) {
         *value = hidden(masker, objects, value, &mut numbers);
     }
     if let Some(witness) = &mut finding.witness {
         *witness = Arc::new(hidden(masker, objects, witness, &mut numbers));
+    }
+    for config in finding.remedies.iter_mut().filter_map(|remedy| remedy.config.as_mut()) {
+        *config = hidden(masker, objects, config, &mut numbers);
     }
 }
 
@@ -81,5 +89,57 @@ fn hidden(masker: &Masker, objects: &[&Value], value: &Value, numbers: &mut Mask
         scalar if masker.masks_value(objects, scalar) => Value::String(numbers.placeholder(scalar)),
         Value::String(text) => Value::String(masker.hide(objects, text)),
         scalar => scalar.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pushback_preflight::finding::Offence;
+    use pushback_preflight::{Change, ObjectRef, Operation, Remedy, Verdict, Verification};
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::defaults::defaults;
+
+    #[test]
+    fn values_that_the_release_masks_are_in_no_field_of_a_finding() {
+        let live =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"key": "aHVudGVyMg=="}});
+        let object = ObjectRef::of(&live);
+        let change = Change {
+            object: object.clone(),
+            resource: "secrets".to_owned(),
+            namespaced: true,
+            operation: Operation::Delete,
+            desired: None,
+            live: Some(Arc::new(live)),
+            result: None,
+            verification: Verification::Server,
+            positions: None,
+            orphaned: false,
+            taken_from: Vec::new(),
+        };
+        let changes = ChangeSet { changes: vec![change], ..ChangeSet::default() };
+        let text = || "it was hunter2, or aHVudGVyMg==".to_owned();
+        let remedy = Remedy { config: Some(json!({"note": text()})), ..Remedy::author(text()).commands([text()]) };
+        let mut finding = Finding::new("Rule", "check", Verdict::Breaking, object, text());
+        finding.old = Some(json!("aHVudGVyMg=="));
+        finding.new = Some(json!({"quoted": text()}));
+        finding.witness = Some(Arc::new(json!({"key": "aHVudGVyMg=="})));
+        finding.offence = Some(Offence { pointer: "/data/key".to_owned(), message: text() });
+        finding.undecided = Some(text());
+        finding.remedy = Some(text());
+        finding.remedies = vec![remedy];
+        finding.fingerprint = finding.compute_fingerprint();
+        let before = finding.clone();
+        let masks = Config { release_mask_rules: defaults().diff_mask_rules, ..Config::default() };
+        ReleaseMasks::new(&masks).hide(&changes, std::slice::from_mut(&mut finding));
+        let shown = serde_json::to_string(&finding).expect("JSON");
+        assert!(!shown.contains("hunter2") && !shown.contains("aHVudGVyMg"), "{shown}");
+        assert_eq!(finding.fingerprint, before.fingerprint);
+        // Without a mask of the release, nothing changes.
+        let mut unmasked = before.clone();
+        ReleaseMasks::new(&Config::default()).hide(&changes, std::slice::from_mut(&mut unmasked));
+        assert_eq!(unmasked, before);
     }
 }
