@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use pushback_preflight::ObjectExt;
 use pushback_preflight::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use super::super::change::{Change, Step, Target};
 use super::super::journal::NAME_PREFIX;
 use super::planning::{Planned, Planning, Refusal, own_metadata};
+use super::rights::own_pod;
 use crate::cluster::{ListQuery, list_all};
 
 /// Resources that a quota of QuotaExhaustion may limit.
@@ -20,8 +22,14 @@ pub(super) async fn network_policy(planning: &Planning<'_>, id: &str) -> Result<
     let labels =
         selector.equalities().ok_or_else(|| Refusal::Impossible(format!("a NetworkPolicy cannot select {text:?}")))?;
     let query = ListQuery::new(planning.address("v1", "Pod", "")?.kind, Some(planning.namespace), text);
-    if list_all(planning.cluster, &query).await.map_err(Refusal::Cluster)?.items.is_empty() {
+    let pods = list_all(planning.cluster, &query).await.map_err(Refusal::Cluster)?.items;
+    if pods.is_empty() {
         return Err(Refusal::Impossible(format!("no Pod of namespace {} has the labels {text}", planning.namespace)));
+    }
+    let own = own_pod(planning).await?;
+    if let Some(pod) = pods.iter().find(|pod| own.iter().any(|own| own.uid() == pod.uid())) {
+        let pod = Target::of(pod);
+        return Err(Refusal::Forbidden(format!("{pod} runs these experiments, and could not revert them")));
     }
     let body = json!({
         "apiVersion": "networking.k8s.io/v1",

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::super::change::{Change, Step, Target};
 use super::planning::{Planned, Planning, Refusal};
+use super::rights::own_pod;
 use crate::cluster::{ClusterError, ErrorKind, ListQuery, list_all};
 
 pub(super) async fn kill(planning: &Planning<'_>) -> Result<Planned, Refusal> {
@@ -18,10 +19,14 @@ pub(super) async fn kill(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let pods = list_all(planning.cluster, &query).await.map_err(Refusal::Cluster)?.items;
     let mut candidates: Vec<&Value> = pods.iter().map(AsRef::as_ref).filter(|pod| !pod.is_terminating()).collect();
     let all = candidates.len();
-    candidates.retain(|pod| is_controlled(pod));
+    let own = own_pod(planning).await?;
+    let is_own = |pod: &Value| own.iter().any(|own| own.uid() == pod.uid());
+    let has_own = candidates.iter().any(|pod| is_own(pod));
+    candidates.retain(|pod| is_controlled(pod) && !is_own(pod));
     if candidates.is_empty() {
         let message = match all {
             0 => format!("no Pod of namespace {} has the labels {text}", planning.namespace),
+            _ if has_own => format!("no Pod with the labels {text} may be killed: one of them runs these experiments"),
             _ => format!("no controller would make the Pods with the labels {text} again"),
         };
         return Err(Refusal::Impossible(message));

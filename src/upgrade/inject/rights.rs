@@ -1,4 +1,4 @@
-//! The permissions of the run itself: whatever grants them is needed to revert, and is never a target.
+//! The permissions and the Pod of the run itself: both are needed to revert, and are never a target.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,10 +11,17 @@ use super::planning::{Planning, Refusal};
 use super::scope::RBAC;
 use crate::cluster::{Address, Kind, ListQuery, label_query, list_all};
 
-/// Refuses a ServiceAccount, token, role or binding from which the run has its identity or permissions.
+/// Key in `userInfo.extra` with the name of the Pod that a token of a ServiceAccount is bound to.
+const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+
+/// Most controllers above a Pod: Kubernetes has two at most, and operators add some.
+const CONTROLLERS: usize = 8;
+
+/// Refuses a ServiceAccount, token, role or binding from which the run has its identity or permissions, and the Pod in
+/// which it runs with the controllers of that Pod.
 ///
 /// # Errors
-/// The object grants permissions to the run, or the cluster does not answer.
+/// The run needs the object, or the cluster does not answer.
 pub(super) async fn allow_beside_runner(
     planning: &Planning<'_>,
     address: &Address,
@@ -27,26 +34,55 @@ pub(super) async fn allow_beside_runner(
         }
         ("", "ServiceAccount") => {
             let own = runner(planning).await?;
-            if own.text("/username") == format!("system:serviceaccount:{}:{}", address.namespace, address.name) {
-                return refused("is the user of this run, who could not restore it");
+            let name = own.text("/username");
+            if name == format!("system:serviceaccount:{}:{}", address.namespace, address.name) {
+                return refused(&format!("is {name}, the user of this run, who could not restore it"));
             }
             Ok(())
         }
         (RBAC, "RoleBinding" | "ClusterRoleBinding") => {
-            if grants_to(live, &runner(planning).await?) {
-                return refused("grants permissions to the user of this run, who could not restore them");
-            }
-            Ok(())
+            let own = runner(planning).await?;
+            if grants_to(live, &own) { refused(&grants(&own)) } else { Ok(()) }
         }
         (RBAC, "Role" | "ClusterRole") => {
-            let roles = granting_roles(planning, address, &runner(planning).await?).await?;
-            if roles.contains(&(address.kind.kind.clone(), address.name.clone())) {
-                return refused("grants permissions to the user of this run, who could not restore them");
-            }
-            Ok(())
+            let own = runner(planning).await?;
+            let roles = granting_roles(planning, address, &own).await?;
+            let is_granting = roles.contains(&(address.kind.kind.clone(), address.name.clone()));
+            if is_granting { refused(&grants(&own)) } else { Ok(()) }
+        }
+        _ if address.kind.namespaced => {
+            let is_own = own_pod(planning).await?.iter().any(|own| own.uid() == live.uid());
+            if is_own { refused("runs these experiments, and could not revert them") } else { Ok(()) }
         }
         _ => Ok(()),
     }
+}
+
+fn grants(user: &Value) -> String {
+    format!("grants permissions to {}, the user of this run, who could not restore them", user.text("/username"))
+}
+
+/// Returns the Pod in which the run works and the controllers above it, if they are in the namespace of the experiment.
+/// Empty if the user is not a Pod's, or if the server is too old to name the Pod.
+pub(super) async fn own_pod(planning: &Planning<'_>) -> Result<Vec<Arc<Value>>, Refusal> {
+    let user = runner(planning).await?;
+    let name = user.get("extra").and_then(|extra| extra.get(POD_NAME)?.get(0)?.as_str()).unwrap_or_default();
+    let is_here = user.text("/username").starts_with(&format!("system:serviceaccount:{}:", planning.namespace));
+    let mut own: Vec<Arc<Value>> = Vec::new();
+    if name.is_empty() || !is_here {
+        return Ok(own);
+    }
+    let mut next = Some(planning.address("v1", "Pod", name)?);
+    while let Some(address) = next.filter(|_| own.len() <= CONTROLLERS) {
+        let Some(object) = planning.cluster.get(&address).await.map_err(Refusal::Cluster)? else { break };
+        let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+        let mut controllers = owners.filter(|owner| owner.get("controller") == Some(&Value::Bool(true)));
+        next = controllers.next().and_then(|owner| {
+            planning.address(owner.text("/apiVersion"), owner.text("/kind"), owner.text("/name")).ok()
+        });
+        own.push(object);
+    }
+    Ok(own)
 }
 
 /// Returns the `userInfo` of this run, as the server sees it.

@@ -65,6 +65,10 @@ const NAMESPACED: [(&str, &str, &str); 11] = [
 #[derive(Debug, Default)]
 struct Recorded {
     objects: Vec<Value>,
+    /// `userInfo` of the run; by default a ServiceAccount of another namespace.
+    user: Option<Value>,
+    /// The error of each write.
+    refusal: Option<ErrorKind>,
     requests: Mutex<Vec<String>>,
 }
 
@@ -96,7 +100,7 @@ impl Recorded {
 
     fn refused<T>(&self, what: &str, address: &Address) -> Result<T, ClusterError> {
         self.note(format!("{what} {address}"));
-        Err(ClusterError::new(ErrorKind::Unsupported, "a plan writes nothing"))
+        Err(ClusterError::new(self.refusal.unwrap_or(ErrorKind::Unsupported), "a plan writes nothing"))
     }
 }
 
@@ -146,6 +150,7 @@ impl Cluster for Recorded {
             return self.refused("create", address);
         }
         let user = json!({"username": RUNNER, "groups": ["system:authenticated", "ops"]});
+        let user = self.user.clone().unwrap_or(user);
         let object = Arc::new(json!({"status": {"userInfo": user}}));
         Ok(Written { object, created: true, warnings: Vec::new() })
     }
@@ -331,8 +336,8 @@ async fn permissions_of_the_run_are_never_a_target() {
             Ok(_) => assert!(is_allowed, "{consent}"),
             Err(refusal) => {
                 assert!(!is_allowed, "{consent}: {refusal}");
-                let why = "grants permissions to the user of this run, who could not restore them";
-                assert!(refusal.to_string().ends_with(why), "{consent}: {refusal}");
+                let why = format!("grants permissions to {RUNNER}, the user of this run, who could not restore them");
+                assert!(refusal.to_string().ends_with(&why), "{consent}: {refusal}");
             }
         }
     }
@@ -341,7 +346,95 @@ async fn permissions_of_the_run_are_never_a_target() {
         let mut given = experiment(InjectionType::LabelStomping, "v1", "ServiceAccount", "runner");
         given.namespace = namespace.to_owned();
         let site = Site { allowed: [namespace.to_owned()].into(), ..site(&[]) };
-        assert_eq!(planned(&account, &given, &site).await.is_err(), is_refused, "{namespace}");
+        let outcome = planned(&account, &given, &site).await;
+        assert_eq!(outcome.is_err(), is_refused, "{namespace}");
+        assert!(outcome.err().is_none_or(|refusal| refusal.to_string().contains(RUNNER)), "{namespace}");
+    }
+}
+
+fn controlled(api_version: &str, kind: &str, name: &str, controller: Option<&str>) -> Value {
+    let owner = controller.map(|name| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": "Deployment", "controller": true})
+    });
+    json!({
+        "apiVersion": api_version, "kind": kind, "spec": {"replicas": 1},
+        "metadata": {
+            "namespace": NAMESPACE, "name": name, "uid": format!("{kind}-{name}"), "resourceVersion": "1",
+            "ownerReferences": owner.into_iter().collect::<Vec<_>>(),
+        },
+    })
+}
+
+#[tokio::test]
+async fn pod_of_the_run_and_its_controllers_are_never_a_target() {
+    let runner = controlled("v1", "Pod", "runner-1", Some("runner"));
+    let objects = vec![
+        runner.clone(),
+        controlled("v1", "Pod", "other-1", Some("other")),
+        controlled("apps/v1", "Deployment", "runner", None),
+        controlled("apps/v1", "Deployment", "other", None),
+    ];
+    let user = json!({
+        "username": format!("system:serviceaccount:{NAMESPACE}:runner"),
+        "extra": {"authentication.kubernetes.io/pod-name": ["runner-1"]},
+    });
+    let cluster = Recorded { objects, user: Some(user.clone()), ..Recorded::default() };
+    for (kind, api_version, target, name, is_allowed) in [
+        (InjectionType::LabelStomping, "v1", "Pod", "runner-1", false),
+        (InjectionType::LabelStomping, "v1", "Pod", "other-1", true),
+        (InjectionType::ResourceDeletion, "v1", "Pod", "runner-1", false),
+        (InjectionType::ResourceDeletion, "apps/v1", "Deployment", "runner", false),
+        (InjectionType::LabelStomping, "apps/v1", "Deployment", "runner", false),
+        (InjectionType::FinalizerBlock, "apps/v1", "Deployment", "runner", false),
+        (InjectionType::DeploymentScaleZero, "apps/v1", "Deployment", "runner", false),
+        (InjectionType::DeploymentScaleZero, "apps/v1", "Deployment", "other", true),
+        (InjectionType::NetworkPartition, "v1", "Pod", "any", false),
+    ] {
+        let outcome = planned(&cluster, &experiment(kind, api_version, target, name), &site(&[])).await;
+        let what = format!("{} on {target}/{name}", kind.as_str());
+        match outcome {
+            Ok(_) => assert!(is_allowed, "{what}"),
+            Err(refusal) => {
+                assert!(!is_allowed, "{what}: {refusal}");
+                let why = "runs these experiments, and could not revert them";
+                assert!(refusal.to_string().ends_with(why), "{what}: {refusal}");
+            }
+        }
+    }
+    let kill = experiment(InjectionType::PodKill, "", "", "");
+    let killed = planned(&cluster, &kill, &site(&[])).await.expect("the other Pod").steps;
+    assert_eq!(killed.iter().map(|step| step.target.name.as_str()).collect::<Vec<_>>(), ["other-1"]);
+    let alone = Recorded { objects: vec![runner], user: Some(user), ..Recorded::default() };
+    assert!(matches!(planned(&alone, &kill, &site(&[])).await, Err(Refusal::Impossible(_))));
+}
+
+#[tokio::test]
+async fn injection_that_the_server_refuses_for_good_is_sent_once() {
+    for refusal in [ErrorKind::Forbidden, ErrorKind::Invalid, ErrorKind::Denied] {
+        for kind in [
+            InjectionType::ConfigDrift,
+            InjectionType::FinalizerBlock,
+            InjectionType::LabelStomping,
+            InjectionType::PodKill,
+            InjectionType::QuotaExhaustion,
+            InjectionType::ResourceDeletion,
+        ] {
+            let objects = vec![controlled("v1", "Pod", "web-1", Some("web"))];
+            let cluster = Recorded { objects, refusal: Some(refusal), ..Recorded::default() };
+            let given = experiment(kind, "v1", "ConfigMap", "settings");
+            let planned = planned(&cluster, &given, &site(&[])).await.unwrap_or_else(|why| panic!("{kind:?}: {why}"));
+            assert!(!planned.steps.is_empty(), "{kind:?}");
+            for step in &planned.steps {
+                cluster.requests();
+                let error = make(&cluster, &Recorded::kinds(), step, "mark", false).await.expect_err("refused");
+                assert_eq!(error.kind, refusal, "{kind:?}");
+                let writes = ["create", "apply", "patch", "delete"];
+                let sent = cluster.requests();
+                let sent: Vec<&String> =
+                    sent.iter().filter(|request| writes.iter().any(|verb| request.starts_with(verb))).collect();
+                assert_eq!(sent.len(), 1, "{kind:?}: {sent:?}");
+            }
+        }
     }
 }
 
