@@ -16,6 +16,14 @@ pub(crate) const DOCUMENT: u64 = 256 << 20;
 /// The reason, as the end of a sentence: the file cannot be read, is not a regular file, is larger than the limit, or
 /// is not UTF-8.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+    String::from_utf8(read(path, limit)?).map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
+/// Reads the bytes of a file; a pipe that the shell has opened is read like one.
+///
+/// # Errors
+/// The reason, as the end of a sentence: the file cannot be read, is not a regular file, or is larger than the limit.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| reason(&error);
     if !fs::metadata(path).map_err(failed)?.is_file() && !is_inherited_pipe(path) {
         return Err("it is not a regular file".to_owned());
@@ -25,7 +33,7 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     if bytes.len() as u64 > limit {
         return Err(format!("it is larger than {} MiB", limit >> 20));
     }
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+    Ok(bytes)
 }
 
 /// Returns whether the path is a pipe that the shell has opened: `<(fetch-kubeconfig)`.

@@ -15,6 +15,8 @@ use crate::manifest::yaml::{self, Limits};
 const PLAN: &str = "ConversionPlan";
 /// API group of documents that only pushback reads.
 const OWN_GROUP: &str = "pushback.dev";
+/// API groups of Config documents. `v1` is that of a kubeconfig, which is something else.
+const CONFIG_GROUPS: [&str; 2] = [OWN_GROUP, "kapp.k14s.io"];
 
 /// What a file is given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(super) enum FileRole {
     Plans,
     /// CRDs; plans and other objects of a release may be beside them.
     Crds,
+    /// CRDs or plans; other objects of a release may be beside them.
+    Either,
 }
 
 /// A plan, and the document that it was read from.
@@ -50,14 +54,17 @@ pub(super) fn parse(name: &str, bytes: &[u8], roles: &[FileRole]) -> Result<Conv
         let document = Document::from(document);
         let (api_version, kind) = (document.value.text("/apiVersion"), document.value.text("/kind"));
         let (group, _) = split_api_version(api_version);
-        if kind == PLAN || (group == OWN_GROUP && kind != "Config") {
+        if kind == "Config" && CONFIG_GROUPS.contains(&group) {
+            continue;
+        }
+        if kind == PLAN || group == OWN_GROUP {
             match read(&document) {
                 Ok(plan) => found.plans.push(PlanDocument { plan, document }),
                 Err(more) => errors.extend(more),
             }
         } else if kind == CRD {
             found.crds.push(document);
-        } else if kind != "Config" && (roles.contains(&FileRole::Plans) || api_version.is_empty() || kind.is_empty()) {
+        } else if roles.contains(&FileRole::Plans) || api_version.is_empty() || kind.is_empty() {
             let shown = match kind {
                 "" => "a document without a kind".to_owned(),
                 kind => format!("a document of kind {kind}"),
@@ -70,11 +77,19 @@ pub(super) fn parse(name: &str, bytes: &[u8], roles: &[FileRole]) -> Result<Conv
         }
     }
     if errors.is_empty() {
-        let lacks = [(FileRole::Plans, PLAN, found.plans.is_empty()), (FileRole::Crds, CRD, found.crds.is_empty())];
-        for (role, what, _) in lacks.into_iter().filter(|(role, _, lacks)| *lacks && roles.contains(role)) {
+        let (no_plan, no_crd) = (found.plans.is_empty(), found.crds.is_empty());
+        for role in roles {
+            let (is_lacking, what) = match role {
+                FileRole::Plans => (no_plan, PLAN.to_owned()),
+                FileRole::Crds => (no_crd, CRD.to_owned()),
+                FileRole::Either => (no_plan && no_crd, format!("{PLAN} or a {CRD}")),
+            };
+            if !is_lacking {
+                continue;
+            }
             let hint = match role {
                 FileRole::Plans => "The file may be incomplete; for conversions without a plan, leave out --plan.",
-                FileRole::Crds => "The file may be incomplete: compare it with its original.",
+                FileRole::Crds | FileRole::Either => "The file may be incomplete: compare it with its original.",
             };
             errors.push(InputError {
                 message: format!("expected a {what}, found none"),
@@ -101,14 +116,41 @@ mod tests {
     }
 
     #[test]
-    fn plan_that_is_cut_anywhere_before_its_policy_is_refused() {
+    fn plan_that_is_cut_anywhere_before_the_end_of_its_policy_is_refused() {
         assert_eq!(errors(COMPLETE, FileRole::Plans), Vec::<String>::new());
         let policy = COMPLETE.find("policy").expect("a policy");
-        // Complete once its name is: the rest of the line is optional.
-        let name_ends = COMPLETE.find("}\n").expect("an end") + 1;
-        for length in (0..name_ends).chain(policy + 1..policy + "policy: {unassessed: stash".len()) {
+        for length in 0..policy + "policy: {unassessed: stash".len() {
             let cut = &COMPLETE[..length];
             assert!(!errors(cut, FileRole::Plans).is_empty(), "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn plan_without_policy_steps_and_hooks_is_refused() {
+        let start = "apiVersion: pushback.dev/v1alpha1\nkind: ConversionPlan\nmetadata: {name: cogs.ex.com}\n";
+        for empty in ["", "hub: v2\n", "policy:\n", "policy: {}\n", "steps:\n", "steps: []\n", "hooks: []\n"] {
+            let found = errors(&format!("{start}{empty}"), FileRole::Plans);
+            assert!(!found.is_empty(), "{empty:?}");
+        }
+        for complete in [
+            "policy: {bag: annotation}\n",
+            "steps: [{from: v1, to: v2}]\n",
+            "hooks: [{version: v1, assignTo: [{set: spec.a, cel: self.spec.b}]}]\n",
+        ] {
+            assert_eq!(errors(&format!("{start}{complete}"), FileRole::Plans), Vec::<String>::new(), "{complete:?}");
+        }
+    }
+
+    #[test]
+    fn only_config_of_pushback_and_kapp_may_be_beside_plans() {
+        for (api_version, is_refused) in [
+            ("pushback.dev/v1alpha1", false),
+            ("kapp.k14s.io/v1alpha1", false),
+            ("v1", true),
+            ("other.example.com/v1", true),
+        ] {
+            let beside = format!("{COMPLETE}---\napiVersion: {api_version}\nkind: Config\n");
+            assert_eq!(!errors(&beside, FileRole::Plans).is_empty(), is_refused, "{api_version}");
         }
     }
 
@@ -118,11 +160,15 @@ mod tests {
         for empty in ["", "\n", "---\n", "# kind: ConversionPlan\n"] {
             assert_eq!(errors(empty, FileRole::Plans), [none], "{empty:?}");
             assert_eq!(errors(empty, FileRole::Crds).len(), 1, "{empty:?}");
+            assert_eq!(errors(empty, FileRole::Either).len(), 1, "{empty:?}");
         }
         let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
         assert!(errors(other, FileRole::Plans)[0].contains("found a document of kind ConfigMap"));
         let release = format!("{other}---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n");
         assert_eq!(errors(&release, FileRole::Crds), Vec::<String>::new());
+        assert_eq!(errors(&release, FileRole::Either), Vec::<String>::new());
+        assert_eq!(errors(COMPLETE, FileRole::Either), Vec::<String>::new());
+        assert_eq!(errors(other, FileRole::Either).len(), 1);
         assert!(errors(&release, FileRole::Plans)[0].contains("ConfigMap"));
         for cut in
             ["apiVersion: pushback.dev/v1alpha1\nkind: Conv\n", "apiVersion: pushback.dev/v1alpha1\n", "kind: a\n"]

@@ -1,8 +1,6 @@
 //! The files that the server reads, and reads again when they change. Their content is compared, so that neither an
 //! exchanged link (as the kubelet exchanges files of Secrets and ConfigMaps) nor an old time of change is missed.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +12,9 @@ use super::certificate::{Current, Identity};
 use super::handler::Service;
 use super::metrics::Source;
 use super::notice::Notice;
-use crate::environment::reason;
+use crate::bounded_file;
 use crate::manifest::InputError;
-use crate::manifest::files::{SourceFile, check_size, shown};
+use crate::manifest::files::{SourceFile, shown};
 use crate::manifest::yaml::Limits;
 
 /// Time between two looks at the files.
@@ -163,12 +161,8 @@ fn read<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Files {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, String> {
-    let limit = Limits::default().bytes as u64;
-    let mut bytes = Vec::new();
-    let done = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
-    done.map_err(|error| format!("{}: it cannot be read: {}", shown(path), reason(&error)))?;
-    check_size(&shown(path), bytes.len() as u64)?;
-    Ok(bytes)
+    let read = bounded_file::read(path, Limits::default().bytes as u64);
+    read.map_err(|reason| format!("{}: it cannot be read: {reason}", shown(path)))
 }
 
 fn digest(files: &Files) -> [u8; 32] {

@@ -17,6 +17,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_server_that_has_answered_before_is_left_as_soon_when_its_headers_have_no_end,
         Nothing: a_redirect_of_an_api_server_is_not_followed,
         Nothing: start_with_no_worker_threads_or_few_descriptors_does_not_panic,
+        Nothing: plan_that_is_a_pipe_is_refused_by_every_command,
     ]
 }
 
@@ -100,6 +101,27 @@ fn a_redirect_of_an_api_server_is_not_followed() {
     });
     assert!(said.contains("the server answered 302 Found"), "{said}");
     assert!(!followed.load(Ordering::Relaxed), "{said}");
+}
+
+/// Nobody writes to the pipe: a run that opened it would wait for ever.
+fn plan_that_is_a_pipe_is_refused_by_every_command() {
+    let pushback = Pushback::new();
+    pushback.shell("mkfifo", &["pipe"]);
+    pushback.write("crd.yaml", "kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\n");
+    pushback.write("tls", "");
+    for arguments in [
+        &["apply", "--cluster", "dir:live", "--yes", "--plan", "pipe"][..],
+        &["plan", "show", "pipe"],
+        &["check", "--facts", "pipe"],
+        &["storage", "test", "--crd", "crd.yaml", "--plan", "pipe"],
+        &["storage", "suggest", "--crd", "pipe"],
+        &["storage", "golden", "goldens", "--crd", "crd.yaml", "--plan", "pipe"],
+        &["serve-conversion", "--crd", "crd.yaml", "--plan", "pipe", "--tls-cert", "tls", "--tls-key", "tls"],
+        &["serve-conversion", "print-crd-patch", "--service", "a/b", "--ca-file", "pipe"],
+    ] {
+        let ran = pushback.run(arguments).expect(1);
+        assert!(ran.stderr.contains("is not a regular file"), "{arguments:?}: {}", ran.stderr);
+    }
 }
 
 fn start_with_no_worker_threads_or_few_descriptors_does_not_panic() {

@@ -12,10 +12,11 @@ use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::bounded_file;
 use crate::cluster::ClusterError;
 use crate::cluster::directory::rewrite;
-use crate::environment::reason;
 use crate::manifest::files;
+use crate::manifest::yaml::Limits;
 use crate::run::error::CommandError;
 
 /// Where the API server finds the webhook.
@@ -136,6 +137,6 @@ fn certificates(path: &Path) -> Result<Vec<u8>, CommandError> {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, CommandError> {
-    std::fs::read(path)
-        .map_err(|error| CommandError::usage(format!("{}: it cannot be read: {}", files::shown(path), reason(&error))))
+    let read = bounded_file::read(path, Limits::default().bytes as u64);
+    read.map_err(|reason| CommandError::usage(format!("{}: it cannot be read: {reason}", files::shown(path))))
 }

@@ -10,6 +10,7 @@ use pushback_preflight::source::Document;
 use pushback_preflight::{ObjectExt, Position};
 use serde_json::Value;
 
+use crate::bounded_file::read_text;
 use crate::environment::reason;
 use crate::manifest::yaml::{Limits, load};
 use crate::manifest::{InputError, files};
@@ -88,13 +89,13 @@ pub(super) fn documents(path: &Path) -> Result<Vec<Document>, CommandError> {
 /// The text of a file, or of standard input (`-`).
 pub(super) fn text(path: &Path) -> Result<String, CommandError> {
     let limit = Limits::default().bytes as u64;
-    let open = |path: &Path| -> std::io::Result<Box<dyn Read>> {
-        Ok(if path == Path::new("-") { Box::new(std::io::stdin()) } else { Box::new(std::fs::File::open(path)?) })
-    };
-    let mut bytes = Vec::new();
-    let result = open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
     let failed =
         |message: String| CommandError::from(vec![InputError { message, position: place(path), hints: Vec::new() }]);
+    if path != Path::new("-") {
+        return read_text(path, limit).map_err(|reason| failed(format!("it cannot be read: {reason}")));
+    }
+    let mut bytes = Vec::new();
+    let result = std::io::stdin().take(limit + 1).read_to_end(&mut bytes);
     result.map_err(|error| failed(format!("it cannot be read: {}", reason(&error))))?;
     files::check_size(&files::shown(path), bytes.len() as u64).map_err(CommandError::usage)?;
     String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8 text".to_owned()))

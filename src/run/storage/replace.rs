@@ -145,7 +145,7 @@ impl Replace {
     fn read(&self) -> Result<(BTreeMap<String, Value>, ConversionPlans), CommandError> {
         let (mut definitions, mut plans) = (BTreeMap::new(), Vec::new());
         for path in &self.files {
-            let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[])?;
+            let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[FileRole::Either])?;
             plans.extend(found.plans.into_iter().map(|PlanDocument { plan, document }| GivenPlan {
                 definition: plan.name,
                 document,
