@@ -15,6 +15,10 @@ const LARGEST_AT_ONCE: usize = 4;
 /// The unit in which memory is counted.
 const KIBIBYTE: usize = 1024;
 
+/// Memory for the first bytes of each body, which it does not share: the review of a single object is read while slow
+/// uploads hold all shared memory. Connections are limited, and so is the sum.
+pub(super) const OWN: usize = 64 * KIBIBYTE;
+
 /// Most memory that is taken for bytes that have not arrived.
 const STEP: usize = 1024 * KIBIBYTE;
 
@@ -43,10 +47,16 @@ pub(super) struct Received {
 }
 
 /// Memory that a body takes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Memory {
     granted: usize,
     permits: Vec<OwnedSemaphorePermit>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { granted: OWN, permits: Vec::new() }
+    }
 }
 
 /// Why a body was not read.
@@ -112,21 +122,23 @@ impl Intake {
     async fn grow(&self, received: &mut Received, more: usize, expected: usize) -> Result<(), IntakeError> {
         let needed = received.bytes.len() + more;
         let memory = &mut received.memory;
-        if needed <= memory.granted {
-            return Ok(());
+        if needed > memory.granted {
+            let ahead = memory.granted.min(STEP);
+            let wanted = needed.max((memory.granted + ahead).min(expected));
+            let kibibytes = u32::try_from((wanted - memory.granted).div_ceil(KIBIBYTE)).unwrap_or(u32::MAX);
+            let (permit, granted) = tokio::select! {
+                biased;
+                permit = Arc::clone(&self.shared).acquire_many_owned(kibibytes) => (permit, wanted),
+                permit = Arc::clone(&self.reserve).acquire_owned() => (permit, self.longest),
+            };
+            memory.permits.push(permit.map_err(|_| IntakeError::Closed)?);
+            memory.granted = granted;
         }
-        let ahead = memory.granted.min(STEP);
-        let wanted = needed.max((memory.granted + ahead).min(expected));
-        let kibibytes = u32::try_from((wanted - memory.granted).div_ceil(KIBIBYTE)).unwrap_or(u32::MAX);
-        let (permit, granted) = tokio::select! {
-            biased;
-            permit = Arc::clone(&self.shared).acquire_many_owned(kibibytes) => (permit, wanted),
-            permit = Arc::clone(&self.reserve).acquire_owned() => (permit, self.longest),
-        };
-        memory.permits.push(permit.map_err(|_| IntakeError::Closed)?);
-        memory.granted = granted;
-        // Exactly: a buffer that doubles would be in memory twice.
-        received.bytes.reserve_exact(wanted - received.bytes.len());
+        if received.bytes.capacity() < needed {
+            // Exactly: a buffer that doubles would be in memory twice.
+            let room = memory.granted.min(expected).max(needed);
+            received.bytes.reserve_exact(room - received.bytes.len());
+        }
         Ok(())
     }
 }

@@ -3,14 +3,16 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -232,12 +234,15 @@ async fn talk<S>(
 {
     let asked = Arc::clone(&open);
     let answering = service_fn(move |request| {
-        let (service, asked) = (Arc::clone(&service), Arc::clone(&asked));
+        let (service, busy) = (Arc::clone(&service), asked.busy());
         async move {
-            let _busy = asked.busy();
-            service.handle(peer, converts, request).await
+            let answer = service.handle(peer, converts, request).await;
+            // From here on the answer is ready; `SendWatch` notices when it is sent.
+            drop(busy);
+            answer
         }
     });
+    let stream = SendWatch { stream, open: Arc::clone(&open) };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE)
@@ -246,6 +251,49 @@ async fn talk<S>(
     tokio::select! {
         _ = watcher.watch(connection) => {}
         () = open.closed() => {}
+    }
+}
+
+/// A stream that notices when everything written to it is sent: hyper drops a body before its last bytes are written, and
+/// flushes the stream once they are.
+struct SendWatch<S> {
+    stream: S,
+    open: Arc<Connection>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for SendWatch<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for SendWatch<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if let Poll::Ready(Ok(())) = flushed {
+            self.open.sent();
+        }
+        flushed
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -258,9 +306,10 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::time::Instant;
 
+    use super::super::intake::OWN;
     use super::*;
 
-    const LONGEST: usize = 64 * 1024;
+    const LONGEST: usize = 4 * OWN;
 
     /// Nobody reads it.
     #[derive(Debug)]
@@ -284,7 +333,12 @@ mod tests {
         }
 
         async fn connect(&self) -> DuplexStream {
-            let (client, server) = tokio::io::duplex(LONGEST);
+            self.connect_with(LONGEST).await
+        }
+
+        /// Connects with a stream that holds this number of bytes in each direction.
+        async fn connect_with(&self, unread: usize) -> DuplexStream {
+            let (client, server) = tokio::io::duplex(unread);
             let open = self.connections.admit().await.expect("room");
             let service = Arc::clone(&self.service);
             tokio::spawn(talk(server, Ipv4Addr::LOCALHOST.into(), true, service, self.graceful.watcher(), open));
@@ -354,5 +408,40 @@ mod tests {
         let began = Instant::now();
         assert_eq!(status(&mut client).await, "closed");
         assert!(began.elapsed() < Duration::from_secs(11), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_with_an_unsent_answer_makes_no_room_until_it_is_read() {
+        let served = Served { connections: Connections::new(1), ..Served::new() };
+        let mut client = served.connect_with(32).await;
+        client.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").await.expect("a connection");
+        let mut next = std::pin::pin!(served.connect());
+        assert!(timeout(Duration::from_secs(20), &mut next).await.is_err(), "the answer is not sent yet");
+        let (answer, mut next) = tokio::join!(status(&mut client), next);
+        assert_eq!(answer, "200");
+        next.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").await.expect("a connection");
+        assert_eq!(status(&mut next).await, "200");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn review_of_a_single_object_is_answered_while_slow_uploads_hold_all_memory() {
+        let served = Served::new();
+        let began = Instant::now();
+        let mut slow = Vec::new();
+        for _ in 0..12 {
+            slow.push(served.begin(LONGEST, LONGEST - 1).await);
+        }
+        let mut review = served.begin(OWN, OWN).await;
+        assert_eq!(status(&mut review).await, "400");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        // The slow ones end, and what they held is free for a large one.
+        for client in &mut slow {
+            let status = status(client).await;
+            assert!(["408", "503"].contains(&status.as_str()), "{status}");
+        }
+        let began = Instant::now();
+        let mut large = served.begin(LONGEST, LONGEST).await;
+        assert_eq!(status(&mut large).await, "400");
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }
