@@ -406,6 +406,12 @@ pub(super) fn check_report() -> CheckReport {
     report
 }
 
+/// Every Unicode character, in texts of this number of characters.
+pub(super) fn every_character(length: usize) -> Vec<String> {
+    let all: Vec<char> = ('\0'..=char::MAX).collect();
+    all.chunks(length).map(|part| part.iter().collect()).collect()
+}
+
 /// A report of one rule that lacked facts, with one finding; every text in it is `evil`.
 pub(super) fn hostile_report(evil: &str) -> CheckReport {
     let evil = || evil.to_owned();

@@ -102,7 +102,7 @@ mod tests {
     use pushback_preflight::causes;
 
     use super::*;
-    use crate::report::fixture::{check_report, hostile_report};
+    use crate::report::fixture::{check_report, every_character, hostile_report};
 
     /// Parses a line as the runner does: level, properties, message.
     fn read(line: &str) -> (String, Vec<(String, String)>, String) {
@@ -144,6 +144,16 @@ mod tests {
         let count = |level: &str| text.lines().filter(|line| line.starts_with(&format!("::{level} "))).count();
         assert_eq!((count("error"), count("warning"), count("notice")), (10, 0, 10));
         assert_snapshot!(text.lines().next().expect("a line"), @"::notice title=pushback::left out here: 2 errors, 4 notices; the other reports have them all");
+    }
+
+    #[test]
+    fn every_character_stays_in_one_command_and_reads_back() {
+        for part in every_character(2048) {
+            let text = text(&hostile_report(&part));
+            assert_eq!(text.lines().count(), 2, "{part:?}");
+            let (_, _, message) = read(text.lines().nth(1).expect("the finding"));
+            assert!(message.contains(terminal_safe_lines(&part).trim_end()), "{part:?}");
+        }
     }
 
     proptest! {

@@ -15,8 +15,12 @@ mod tests {
     use insta::assert_snapshot;
     use pushback_preflight::{Finding, ObjectRef, Outcome, RuleOutcome, Verdict};
 
+    use serde_json::Value;
+
     use super::*;
     use crate::event::{Counts, RuleLine};
+    use crate::report::escape::is_hidden;
+    use crate::report::fixture::{every_character, hostile_report};
 
     fn report() -> CheckReport {
         let mut report = CheckReport::new("shop", "dir:./live", Outcome::Refused);
@@ -96,5 +100,19 @@ mod tests {
       }
     }
     "#);
+    }
+
+    #[test]
+    fn every_character_reads_back() {
+        for part in every_character(1 << 16) {
+            let text = text(&hostile_report(&part));
+            assert!(!text.chars().any(|c| c != '\n' && is_hidden(c)));
+            let read: Value = serde_json::from_str(&text).expect("JSON");
+            let finding = &read["findings"][0];
+            for field in ["message", "remedy", "fingerprint", "old", "effect"] {
+                assert_eq!(finding[field].as_str(), Some(part.as_str()), "{field}");
+            }
+            assert_eq!(finding["witness"]["metadata"]["name"].as_str(), Some(part.as_str()));
+        }
     }
 }

@@ -237,11 +237,12 @@ fn folded(witness: &Value) -> String {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
     use pushback_preflight::causes;
 
     use super::*;
     use crate::report::escape::terminal_safe;
-    use crate::report::fixture::{check_report, hostile_report};
+    use crate::report::fixture::{check_report, every_character, hostile_report};
 
     #[test]
     fn a_comment_has_a_table_of_rules_and_the_findings_of_each_object() {
@@ -330,6 +331,31 @@ mod tests {
         report.findings[0].witness = Some(serde_json::json!({"a": "```\n</details>\n````"}).into());
         let text = text(&report);
         assert!(text.contains("  `````yaml\n"), "{text}");
+    }
+
+    /// The text of one line of Markdown, as a parser reads it; `None` if there is any markup but comments.
+    fn read(line: &str) -> Option<String> {
+        let mut read = String::new();
+        for event in Parser::new_ext(line, Options::ENABLE_GFM | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH)
+        {
+            match event {
+                Event::Text(text) => read += &text,
+                Event::InlineHtml(html) if &*html == "<!-- -->" => {}
+                Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => {}
+                _ => return None,
+            }
+        }
+        Some(read)
+    }
+
+    #[test]
+    fn every_character_reads_back() {
+        assert_eq!(read("a **b**"), None);
+        for part in every_character(512) {
+            // In a report, text stands behind the severity.
+            let line = format!("x {} x", escaped(&part, 100_000));
+            assert_eq!(read(&line), Some(format!("x {} x", terminal_safe(&part))), "{line}");
+        }
     }
 
     proptest! {

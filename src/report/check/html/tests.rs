@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use pushback_preflight::causes;
 
 use super::*;
-use crate::report::escape::is_hidden;
-use crate::report::fixture::{check_report, hostile_report};
+use crate::report::escape::{is_hidden, terminal_safe};
+use crate::report::fixture::{check_report, every_character, hostile_report};
 
 /// The tags of a page without their attributes' values, and what stands between them.
 fn tags(page: &str) -> Vec<String> {
@@ -64,6 +64,36 @@ fn findings_of_one_cause_and_two_severities_have_two_places() {
     let unique: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), unique.len(), "{ids:?}");
     assert!(page.contains(&format!("id=\"{}-2\"", anchor(&report.causes[0].fingerprint))));
+}
+
+/// The text between the tags of a page, as a browser reads it.
+fn content(page: &str) -> String {
+    let between = page.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    let escaped: String = between.collect();
+    let mut read = String::new();
+    let mut rest = escaped.as_str();
+    while let Some((before, after)) = rest.split_once('&') {
+        let (entity, after) = after.split_once(';').expect("an end of the entity");
+        let number = entity.strip_prefix('#').and_then(|number| number.parse().ok());
+        read += before;
+        read.push(number.and_then(char::from_u32).unwrap_or_else(|| panic!("&{entity};")));
+        rest = after;
+    }
+    read + rest
+}
+
+#[test]
+fn every_character_makes_no_markup_and_reads_back() {
+    let mark = |page: &str| tags(body(page)).into_iter().collect::<BTreeSet<_>>();
+    let known: BTreeSet<String> =
+        ["word", "`word`", ""].iter().flat_map(|word| mark(&text(&hostile_report(word)))).collect();
+    for part in every_character(2048) {
+        let page = text(&hostile_report(&part));
+        assert!(mark(&page).is_subset(&known), "{part:?}");
+        // A backquote is shown as a change of the font.
+        let shown = terminal_safe(&part).replace('`', "");
+        assert!(content(body(&page)).replace('`', "").contains(&shown), "{part:?}");
+    }
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::*;
-use crate::report::fixture::{check_report, hostile_report};
+use crate::report::fixture::{check_report, every_character, hostile_report};
 
 fn parsed(report: &CheckReport) -> Value {
     serde_json::from_str(&text(report)).expect("json")
@@ -304,4 +304,16 @@ fn hostile_text_fits_the_schema_and_reads_back() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn every_character_fits_the_schema_and_reads_back() {
+    let validator = validator();
+    for part in every_character(1 << 16) {
+        let report = hostile_report(&part);
+        assert!(!text(&report).chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
+        let log = parsed(&report);
+        assert_eq!(faults(&validator, &log), Vec::<String>::new());
+        assert_eq!(log["runs"][0]["results"][0]["properties"]["old"].as_str(), Some(part.as_str()));
+    }
 }
