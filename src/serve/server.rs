@@ -415,6 +415,7 @@ mod tests {
         let served = Served { connections: Connections::new(1), ..Served::new() };
         let mut client = served.connect_with(32).await;
         client.write_all(b"GET /healthz HTTP/1.1\r\n\r\n").await.expect("a connection");
+        assert_eq!(client.read_u8().await.expect("the answer begins"), b'H');
         let mut next = std::pin::pin!(served.connect());
         assert!(timeout(Duration::from_secs(20), &mut next).await.is_err(), "the answer is not sent yet");
         let (answer, mut next) = tokio::join!(status(&mut client), next);
