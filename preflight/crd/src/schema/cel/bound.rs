@@ -11,139 +11,234 @@ use crate::schema::model::Type;
 const ITEMS: u64 = 10_000;
 /// Characters that a text without a maximum is taken to have at most.
 const CHARACTERS: u64 = 10_000;
+/// Length that the server assumes for the pattern of a named format.
+const FORMAT: u64 = 128;
 
-/// The cost of a node, and the schema of its value, if it is a part of the object.
-type Bound<'s> = (u64, Option<&'s Schema>);
+/// The maximum cost of a node, and the maximum size of its value: characters, items or keys.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bound<'s> {
+    cost: u64,
+    size: u64,
+    /// The schema of the value, if it is a part of the object.
+    schema: Option<&'s Schema>,
+}
+
+impl<'s> Bound<'s> {
+    /// A value without a size, such as a number.
+    fn scalar(cost: u64) -> Self {
+        Self { cost, size: 1, schema: None }
+    }
+
+    /// A value of which only the size is known.
+    fn sized(cost: u64, size: u64) -> Self {
+        Self { cost, size, schema: None }
+    }
+
+    /// A value whose schema, if it is known, limits its size.
+    fn of_schema(cost: u64, schema: Option<&'s Schema>) -> Self {
+        Self { cost, size: schema.map_or(CHARACTERS, size_of), schema }
+    }
+
+    fn plus(self, cost: u64) -> Self {
+        Self { cost: self.cost.saturating_add(cost), ..self }
+    }
+}
 
 /// Variables in scope, innermost last.
-type Scope<'a> = Vec<(&'a str, Option<&'a Schema>)>;
+type Scope<'a> = Vec<(&'a str, Bound<'a>)>;
 
 /// Estimates the maximum cost of one evaluation on the server.
 pub(super) fn maximum_cost(root: &Node, schema: &Schema) -> u64 {
-    let mut scope = vec![("self", Some(schema)), ("oldSelf", Some(schema))];
-    bound(root, &mut scope).0
+    let this = Bound::of_schema(0, Some(schema));
+    bound(root, &mut vec![("self", this), ("oldSelf", this)]).cost
 }
 
 fn bound<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Bound<'a> {
     let mut sum = |nodes: &mut dyn Iterator<Item = &'a Node>| -> u64 {
-        nodes.map(|node| bound(node, scope).0).fold(0, u64::saturating_add)
+        nodes.map(|node| bound(node, scope).cost).fold(0, u64::saturating_add)
     };
     match &node.expression {
         Expression::Name(name) => {
             let known = scope.iter().rev().find(|(known, _)| known == name);
-            (1, known.and_then(|(_, schema)| *schema))
+            known.map_or_else(|| Bound::of_schema(1, None), |(_, value)| Bound { cost: 1, ..*value })
         }
         Expression::Select { operand, field, .. } => {
-            let (cost, schema) = bound(operand, scope);
+            let Bound { cost, schema, .. } = bound(operand, scope).plus(1);
             let below = schema.and_then(|schema| schema.properties.get(field).or_else(|| schema.additional_schema()));
-            (cost.saturating_add(1), below)
+            Bound::of_schema(cost, below)
         }
-        Expression::Has { operand, .. } => (bound(operand, scope).0.saturating_add(1), None),
+        Expression::Has { operand, .. } | Expression::Unary { operand, .. } => {
+            Bound::scalar(bound(operand, scope).plus(1).cost)
+        }
         Expression::Index { operand, index, .. } => {
-            let (cost, schema) = bound(operand, scope);
-            let item = schema.and_then(|schema| schema.items.as_deref().or_else(|| schema.additional_schema()));
-            (cost.saturating_add(bound(index, scope).0).saturating_add(1), item)
+            let Bound { cost, schema, .. } = bound(operand, scope).plus(bound(index, scope).cost).plus(1);
+            Bound::of_schema(cost, schema.and_then(value_schema))
         }
-        Expression::Unary { operand, .. } => (bound(operand, scope).0.saturating_add(1), None),
-        Expression::Binary { left, right, .. } => (call(&[left, right], "", scope).0, None),
+        Expression::Binary { operator, left, right } => operation(operator, bound(left, scope), bound(right, scope)),
         Expression::Call { function, target, arguments } => {
-            let operands: Vec<&Node> = target.as_deref().into_iter().chain(arguments).collect();
-            let (cost, first) = call(&operands, function, scope);
-            (cost, first.filter(|_| target.is_some() && !lengthens(function)))
+            let target = target.as_deref();
+            let is_namespace = matches!(target.map(|node| &node.expression), Some(Expression::Name(name))
+                if name == "sets" && scope.iter().all(|(known, _)| known != name));
+            let operands = target.filter(|_| !is_namespace).into_iter().chain(arguments);
+            let operands: Vec<Bound<'_>> = operands.map(|operand| bound(operand, scope)).collect();
+            call(function, is_namespace, &operands)
         }
-        Expression::And(parts) | Expression::Or(parts) => (sum(&mut parts.iter()), None),
+        Expression::And(parts) | Expression::Or(parts) => Bound::scalar(sum(&mut parts.iter())),
         Expression::Conditional { condition, then, otherwise } => {
-            let ways = bound(then, scope).0.max(bound(otherwise, scope).0);
-            (bound(condition, scope).0.saturating_add(ways), None)
+            let [one, other] = [then, otherwise].map(|way| bound(way, scope));
+            let is_same = matches!((one.schema, other.schema), (Some(one), Some(other)) if std::ptr::eq(one, other));
+            let cost = bound(condition, scope).cost.saturating_add(one.cost.max(other.cost));
+            Bound { cost, size: one.size.max(other.size), schema: one.schema.filter(|_| is_same) }
         }
-        Expression::List(items) => (sum(&mut items.iter().map(|(_, item)| item)).saturating_add(10), None),
+        Expression::List(items) => {
+            Bound::sized(sum(&mut items.iter().map(|(_, item)| item)).saturating_add(10), items.len() as u64)
+        }
         Expression::Map(entries) => {
             let keys = sum(&mut entries.iter().map(|(_, key, _)| key));
-            (keys.saturating_add(sum(&mut entries.iter().map(|(_, _, value)| value))).saturating_add(30), None)
+            let values = sum(&mut entries.iter().map(|(_, _, value)| value));
+            Bound::sized(keys.saturating_add(values).saturating_add(30), entries.len() as u64)
         }
         Expression::Macro { function, range, variables, bodies } => {
-            let (cost, list) = bound(range, scope);
-            let count = match &range.expression {
-                Expression::List(items) => items.len() as u64,
-                _ => list.map_or(ITEMS, count_of),
-            };
-            let outside = scope.len();
-            let item = list.and_then(|list| list.items.as_deref());
-            let last = variables.len().saturating_sub(1);
-            scope.extend(
-                variables.iter().enumerate().map(|(index, name)| (name.as_str(), item.filter(|_| index == last))),
-            );
-            let body = bodies.iter().map(|body| bound(body, scope).0).fold(20, u64::saturating_add);
-            scope.truncate(outside);
-            let same = list.filter(|_| *function == "filter");
-            (cost.saturating_add(count.saturating_mul(body)).saturating_add(20), same)
+            let range = bound(range, scope);
+            repetition(function, range, variables, bodies, scope)
         }
-        _ => (0, None),
+        Expression::String(text) => Bound::sized(0, text.len() as u64),
+        Expression::Bytes(bytes) => Bound::sized(0, bytes.len() as u64),
+        Expression::Null | Expression::Bool(_) | Expression::Int(_) | Expression::Uint(_) | Expression::Double(_) => {
+            Bound::scalar(0)
+        }
     }
 }
 
-/// Estimates a call by its operands and their sizes. Returns the schema of the first one, too.
-fn call<'a>(operands: &[&'a Node], function: &str, scope: &mut Scope<'a>) -> Bound<'a> {
-    let mut first = None;
-    let mut cost = 2_u64;
-    let mut characters = 0_u64;
-    let mut sizes = Vec::new();
-    for (index, operand) in operands.iter().enumerate() {
-        let (own, schema) = bound(operand, scope);
-        if index == 0 {
-            first = schema;
-        }
-        let size = match (&operand.expression, schema) {
-            (Expression::String(text), _) => text.len() as u64,
-            (expression, None) if is_scalar(expression) => 0,
-            (_, Some(schema)) => size_of(schema),
-            (Expression::List(items), _) => items.len() as u64,
-            _ => CHARACTERS,
+/// Estimates a macro whose range has this bound.
+fn repetition<'a>(
+    function: &str,
+    range: Bound<'a>,
+    variables: &'a [String],
+    bodies: &'a [Node],
+    scope: &mut Scope<'a>,
+) -> Bound<'a> {
+    let is_optional = matches!(function, "optMap" | "optFlatMap");
+    let count = if is_optional { 1 } else { range.size };
+    let is_map = range.schema.is_some_and(|schema| schema.kind == Some(Type::Object));
+    let outside = scope.len();
+    for (index, name) in variables.iter().enumerate() {
+        let is_value = index + 1 == variables.len() && (index > 0 || !is_map);
+        let value = match is_value {
+            _ if is_optional => range,
+            true => Bound::of_schema(0, range.schema.and_then(value_schema)),
+            false if is_map || range.schema.is_none() => Bound::of_schema(0, None),
+            false => Bound::scalar(0),
         };
-        cost = cost.saturating_add(own);
-        characters = characters.saturating_add(size);
-        sizes.push(size);
+        scope.push((name, value));
     }
-    let scan = characters / 10 + 2;
-    let is_pattern = matches!(function, "matches" | "find" | "findAll" | "contains" | "validate");
-    let [one, other] = [0, 1].map(|index| sizes.get(index).copied().unwrap_or_default());
-    let pairs = match function {
+    let bodies: Vec<Bound<'_>> = bodies.iter().map(|body| bound(body, scope)).collect();
+    scope.truncate(outside);
+    let body = bodies.iter().map(|body| body.cost).fold(20, u64::saturating_add);
+    let pairs = if function == "sortBy" { compared(range.size) } else { 0 };
+    let cost = range.plus(count.saturating_mul(body)).plus(pairs).plus(20).cost;
+    match function {
+        "filter" | "sortBy" => Bound { cost, ..range },
+        "optMap" | "optFlatMap" => bodies.last().map_or_else(|| Bound::scalar(cost), |body| Bound { cost, ..*body }),
+        "all" | "exists" | "exists_one" => Bound::scalar(cost),
+        _ => Bound::sized(cost, range.size),
+    }
+}
+
+/// Estimates an operator with two operands.
+fn operation<'a>(operator: &str, left: Bound<'a>, right: Bound<'a>) -> Bound<'a> {
+    let sizes = left.size.saturating_add(right.size);
+    let own = match operator {
+        "in" => right.size.saturating_add(8),
+        _ => scan(sizes),
+    };
+    let cost = left.plus(right.cost).plus(own).cost;
+    if operator == "+" { Bound::sized(cost, sizes) } else { Bound::scalar(cost) }
+}
+
+/// Estimates a call. The target of a member call is the first operand.
+fn call<'a>(function: &str, is_of_sets: bool, operands: &[Bound<'a>]) -> Bound<'a> {
+    let characters = operands.iter().map(|operand| operand.size).fold(0, u64::saturating_add);
+    let given = operands.iter().map(|operand| operand.cost).fold(0, u64::saturating_add);
+    let [first, second] = [0, 1].map(|index| operands.get(index).copied().unwrap_or_default());
+    let pairs = first.size.saturating_mul(second.size);
+    let own = match function {
+        "size" => 0,
+        "equivalent" if is_of_sets => pairs.saturating_mul(2),
+        _ if is_of_sets => pairs,
         // Each item is compared with each other one.
-        "distinct" | "sort" => one.saturating_mul(one).saturating_mul(21) / 10 + 11,
-        "contains" if sizes.len() > 2 => one.saturating_mul(other),
-        "intersects" | "equivalent" => one.saturating_mul(other).saturating_mul(2),
+        "distinct" | "sort" => compared(first.size),
+        "reverse" | "slice" => first.size,
+        "flatten" => pairs.max(first.size),
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => traversal(first),
+        "matches" | "find" | "findAll" => tenths(first.size.saturating_add(1)).saturating_mul(second.size.div_ceil(4)),
+        "validate" => tenths(second.size.saturating_add(1)).saturating_mul(FORMAT.div_ceil(4)),
+        "contains" => tenths(first.size).saturating_mul(tenths(second.size)),
+        "join" => tenths(joined(first, second).saturating_mul(2)),
+        "replace" | "split" => tenths(first.size.saturating_mul(2)),
         _ => 0,
     };
-    let cost = cost.saturating_add(pairs);
-    let charge = match function {
-        "size" => 0,
-        _ if is_pattern => characters.min(1_000) / 4 + 40,
-        _ => 3,
-    };
-    (cost.saturating_add(scan.saturating_mul(charge)), first)
-}
-
-/// Whether the result of a method may be larger than its target, or is another kind of value.
-fn lengthens(function: &str) -> bool {
-    const SHORTER: [&str; 9] =
-        ["charAt", "distinct", "find", "lowerAscii", "orValue", "sort", "substring", "trim", "upperAscii"];
-    !SHORTER.contains(&function)
-}
-
-/// Whether the value of an expression is a number or a boolean, which have no size.
-fn is_scalar(expression: &Expression) -> bool {
-    const SCALAR: [&str; 10] =
-        ["contains", "double", "endsWith", "indexOf", "int", "lastIndexOf", "matches", "size", "startsWith", "uint"];
-    match expression {
-        Expression::Bool(_) | Expression::Int(_) | Expression::Uint(_) | Expression::Double(_) => true,
-        Expression::Has { .. } | Expression::And(_) | Expression::Or(_) | Expression::Unary { .. } => true,
-        Expression::Binary { operator, left, right } => {
-            *operator != "+" || is_scalar(&left.expression) || is_scalar(&right.expression)
+    let cost = given.saturating_add(own).saturating_add(scan(if function == "size" { 0 } else { characters }));
+    match function {
+        // The result is not larger than the target.
+        "distinct" | "filter" | "lowerAscii" | "or" | "orValue" | "reverse" | "slice" | "sort" | "substring"
+        | "trim" | "upperAscii" | "value" | "find" => {
+            let is_alternative = matches!(function, "or" | "orValue");
+            Bound { cost, size: if is_alternative { first.size.max(second.size) } else { first.size }, ..first }
         }
-        Expression::Call { function, .. } => SCALAR.contains(&function.as_str()),
-        Expression::Macro { function, .. } => matches!(*function, "all" | "exists" | "exists_one" | "existsOne"),
-        _ => false,
+        "string" | "dyn" | "of" | "ofNonZeroValue" if operands.len() == 1 => {
+            Bound { cost, size: if is_number(first) { 40 } else { first.size }, ..first }
+        }
+        "split" | "findAll" => Bound::sized(cost, first.size.saturating_add(1)),
+        "join" => Bound::sized(cost, joined(first, second)),
+        "charAt" | "contains" | "double" | "endsWith" | "equivalent" | "hasValue" | "indexOf" | "int"
+        | "intersects" | "isSorted" | "lastIndexOf" | "matches" | "size" | "startsWith" | "uint" => Bound::scalar(cost),
+        "first" | "last" | "max" | "min" => Bound::of_schema(cost, first.schema.and_then(value_schema)),
+        _ => Bound::of_schema(cost, None),
     }
+}
+
+/// Returns the cost of reading values of this size once, with the call.
+fn scan(size: u64) -> u64 {
+    (size / 10 + 2).saturating_mul(3).saturating_add(2)
+}
+
+/// Returns the cost of comparing each item of a list with each other one.
+fn compared(count: u64) -> u64 {
+    (count.saturating_mul(count).saturating_mul(21) / 10).saturating_add(11)
+}
+
+/// Returns the cost of reading each item of a list, or a text, whose characters have up to four bytes.
+fn traversal(value: Bound<'_>) -> u64 {
+    let is_text = |schema: &Schema| matches!(schema.kind, Some(Type::String) | None);
+    match value.schema {
+        Some(list) if list.kind == Some(Type::Array) => {
+            let item = Bound::of_schema(0, list.items.as_deref());
+            value.size.saturating_mul(traversal(item).saturating_add(1))
+        }
+        Some(other) if !is_text(other) => value.size,
+        _ => tenths(value.size.saturating_mul(4)),
+    }
+}
+
+/// Returns the most characters of the joined texts of a list.
+fn joined(list: Bound<'_>, separator: Bound<'_>) -> u64 {
+    let item = list.schema.and_then(value_schema).map_or(CHARACTERS, size_of);
+    list.size.saturating_mul(item.saturating_add(separator.size))
+}
+
+fn is_number(value: Bound<'_>) -> bool {
+    value.schema.is_some_and(|schema| matches!(schema.kind, Some(Type::Integer | Type::Number | Type::Boolean)))
+}
+
+/// A tenth, rounded up.
+fn tenths(size: u64) -> u64 {
+    size.div_ceil(10)
+}
+
+/// The schema of the items of a list, or of the values of a map.
+fn value_schema(schema: &Schema) -> Option<&Schema> {
+    schema.items.as_deref().or_else(|| schema.additional_schema())
 }
 
 /// The most items or keys.

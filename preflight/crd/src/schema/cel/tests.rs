@@ -33,7 +33,9 @@ fn answers_are_those_of_the_api_server() {
             ..CelRule::default()
         })
         .unwrap_or_else(|error| panic!("{rule}: {error}"));
-        let truth = program.evaluate(schema, object, old);
+        let (truth, cost) = program.evaluate_with_cost(schema, object, old);
+        let most = program.maximum_cost(schema);
+        assert!(cost <= most, "{rule} on {object}: costs {cost}, more than {most}");
         let answer = match &truth {
             Truth::True => "true",
             Truth::False => "false",
@@ -259,6 +261,43 @@ proptest::proptest! {
             let _ = program.hints();
             proptest::prop_assert!(!normalised.is_empty());
         }
+    }
+}
+
+#[test]
+fn maximum_cost_depends_on_the_sizes_of_all_operands() {
+    let list = |most: u32| json!({"type": "array", "maxItems": most, "items": {"type": "string", "maxLength": 5}});
+    let cost = |rule: &str, one: u32, other: u32| {
+        let schema = Schema::of(&json!({"type": "object", "properties": {"a": list(one), "b": list(other)}}));
+        Program::compile(rule).expect("a rule").maximum_cost(&schema)
+    };
+    for function in ["sets.contains", "sets.intersects", "sets.equivalent"] {
+        let rule = format!("{function}(self.a, self.b)");
+        assert!(cost(&rule, 10, 10) < 1_000, "{rule}");
+        assert!((20_000..60_000).contains(&cost(&rule, 10, 2_000)), "{rule}");
+        assert!(cost(&rule, 10, 2_000).abs_diff(cost(&rule, 2_000, 10)) < 100, "{rule}");
+    }
+    assert!(cost("'x' in self.a", 1_000, 1) >= 1_000);
+}
+
+#[test]
+fn maximum_cost_of_a_result_that_is_not_larger_depends_on_its_input() {
+    let schema = Schema::of(&json!({"type": "object", "properties": {"l": {"type": "array", "maxItems": 10,
+        "items": {"type": "string", "maxLength": 5}}}}));
+    for range in [
+        "self.l.reverse()",
+        "self.l.slice(0, 2)",
+        "self.l.sort()",
+        "self.l.distinct()",
+        "self.l.filter(x, x != '')",
+        "self.l.map(x, x + 'a')",
+        "(self.l + self.l)",
+        "(true ? self.l : [])",
+        "'a,b'.split(',')",
+    ] {
+        let rule = format!("{range}.all(x, x != 'a')");
+        let cost = Program::compile(&rule).expect(&rule).maximum_cost(&schema);
+        assert!(cost < 200_000, "{rule}: {cost}");
     }
 }
 
