@@ -16,7 +16,8 @@ pub(super) fn conditions(range: &Node) -> Option<Vec<&Node>> {
     items.iter().map(|(optional, item)| (!optional && is_sure(item)).then_some(item)).collect()
 }
 
-/// Whether a body counts the conditions that are true, or those that are false; `None` if it does something else.
+/// Returns true if a body counts the conditions that are true, false if it counts those that are false; `None` for other
+/// bodies.
 pub(super) fn counts_true(variable: &str, body: &Node) -> Option<bool> {
     let is_variable = |node: &Node| matches!(&node.expression, Expression::Name(name) if name == variable);
     match &body.expression {

@@ -9,7 +9,7 @@ use super::confirm::{altered, in_version, node_of};
 use super::formula::child;
 use super::step::SchemaStep;
 use super::values::same;
-use crate::path::PathSegment;
+use crate::path::{PathSegment, value_at};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Admission, Path, Resource, Server};
 
@@ -53,7 +53,7 @@ pub fn affected_object(old: &Resource<'_>, new: &Resource<'_>, server: Server, o
     }
 }
 
-/// Whether an object loses fields that a schema does not name, or nulls that it does not allow.
+/// The loss of fields that a schema does not name, or of nulls that it does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldLoss {
     /// It loses nothing.
@@ -64,7 +64,7 @@ pub enum FieldLoss {
     Certain,
 }
 
-/// Finds whether an object that the old definition serves loses fields when it is read under the new one.
+/// Returns the loss of fields of an object that the old definition serves, when it is read under the new one.
 #[must_use]
 pub fn field_loss(old: &Resource<'_>, new: &Resource<'_>, object: &Value) -> FieldLoss {
     let read = |object: &Value| pipeline::read(new, &in_version(object, new));
@@ -94,13 +94,7 @@ pub struct BareObject {
 pub fn bare_object(old: &Resource<'_>, new: &Resource<'_>, object: &Value) -> Option<BareObject> {
     let stored = without_unproved_defaults((old.schema, new.schema), object)?;
     let read = pipeline::read(new, &in_version(&stored, new));
-    let is_shown = |place: &Path| {
-        let found = place.iter().try_fold(object, |value, segment| match segment {
-            PathSegment::Key(name) => value.get(name),
-            PathSegment::Index(index) => value.get(index),
-        });
-        found.is_some()
-    };
+    let is_shown = |place: &Path| value_at(object, place).is_some();
     let altered = altered(old.schema, object, &read.object, &[]).into_iter().filter(is_shown).collect();
     Some(BareObject { object: stored, altered })
 }
