@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::outcome::Outcome;
 use super::range::Range;
+use crate::schema::model::Window;
 use crate::schema::pattern::{self, Budget, Found, Language, Pattern};
 use crate::schema::pipeline::{self, Server};
 
@@ -18,7 +19,7 @@ const STEPS: u64 = 2_000_000;
 const SAMPLES: usize = 48;
 
 /// Strings to try for formats that are not regular; for many formats one is valid and one is not.
-const PROBES: [&str; 44] = [
+const PROBES: [&str; 46] = [
     "a",
     "",
     " ",
@@ -35,6 +36,7 @@ const PROBES: [&str; 44] = [
     "example.com",
     "127.0.0.1",
     "::1",
+    "::",
     "::ffff:127.0.0.1",
     "0000:0000:0000:0000:0000:ffff:127.100.100.100",
     "10.0.0.0/8",
@@ -47,6 +49,7 @@ const PROBES: [&str; 44] = [
     "2024-01-31T10:00:00Zt\n",
     "2024-13-31",
     "00:00:5e:00:53:01",
+    "00005e005301",
     "02:00:5e:10:00:00:00:01",
     "#ff0000",
     "rgb(255,0,0)",
@@ -70,19 +73,35 @@ const PROBES: [&str; 44] = [
 fn implied(format: &str) -> Option<&'static Pattern> {
     static IMPLIED: LazyLock<Vec<(&'static str, Pattern)>> = LazyLock::new(|| {
         let known = [
-            ("cidr", "(?s)^.+/.+$"),
-            ("ipv4", "(?s)^.*[0-9][.].*[0-9][.].*[0-9][.].*[0-9].*$"),
-            ("ipv6", "^[^/]*:[^/]*$"),
+            ("cidr", "^[0-9a-fA-F:.]+/[0-9]+$"),
+            // Numbers may have any number of leading zeros.
+            ("ipv4", "^[0-9a-fA-F:]*[0-9][.][0-9]+[.][0-9]+[.][0-9]+$"),
+            ("ipv6", "^[0-9a-fA-F:.]*:[0-9a-fA-F:.]*$"),
             ("email", "(?s)^.+@.+$"),
             // Anything may follow a second `t`, including line breaks.
-            ("datetime", "(?s)^[0-9]{4}-[0-9]{2}-[0-9]{2}.{9,}$"),
+            ("datetime", "(?s)^[0-9]{4}-[0-9]{2}-[0-9]{2}[tT][0-9]{2}:[0-9]{2}:[0-9]{2}.+$"),
             ("uri", "(?s)^.+$"),
-            ("hostname", "(?s)^.+$"),
-            ("duration", "(?s)^.+$"),
+            ("duration", "(?s)^.*[0-9].*$"),
+            ("mac", "^[0-9a-fA-F:.-]+$"),
+            ("k8slongname", "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"),
         ];
         known.into_iter().filter_map(|(format, pattern)| Some((format, Pattern::parse(pattern).ok()?))).collect()
     });
     IMPLIED.iter().find(|(known, _)| *known == normal(format)).map(|(_, pattern)| pattern)
+}
+
+/// Returns the fewest and the most characters of a text of a non-regular format.
+pub(super) fn implied_length(format: &str) -> Window {
+    let (least, most) = match normal(format).as_str() {
+        "hostname" => (1, Some(255)),
+        "k8slongname" => (1, Some(253)),
+        "ipv6" => (2, Some(45)),
+        "mac" => (12, Some(59)),
+        "isbn" | "isbn10" => (10, None),
+        "isbn13" | "creditcard" => (13, None),
+        _ => return Window::default(),
+    };
+    Window { least: Some(least), most }
 }
 
 /// Maximum size of the cache, in bytes.
@@ -213,6 +232,11 @@ impl Texts<'_> {
         let regular =
             |formats: &[&str]| formats.iter().filter_map(|format| pattern::of_format(format)).collect::<Vec<_>>();
         let excepted: Vec<&str> = except.iter().flat_map(|values| values.iter()).filter_map(Value::as_str).collect();
+        let mut length = self.length;
+        formats.iter().for_each(|format| length.narrow(implied_length(format)));
+        if length.is_empty() {
+            return Outcome::Empty;
+        }
         let language = Language {
             matching: matching
                 .iter()
@@ -221,8 +245,8 @@ impl Texts<'_> {
                 .chain(formats.iter().filter_map(|format| implied(format)))
                 .collect(),
             avoiding: avoiding.iter().map(Rc::as_ref).chain(regular(&not_formats)).collect(),
-            least: u64::try_from(self.length.least).unwrap_or(0),
-            most: match self.length.most {
+            least: u64::try_from(length.least).unwrap_or(0),
+            most: match length.most {
                 Some(most) => match u64::try_from(most) {
                     Ok(most) => Some(most),
                     Err(_) => return Outcome::Empty,

@@ -222,3 +222,29 @@ fn a_rule_with_an_optional_old_value_is_judged_on_creation_too() {
         assert_eq!(judged(&spec, rule), "unknown", "{rule}: only an update can be refused");
     }
 }
+
+#[test]
+fn format_that_implies_a_length_makes_a_bound_safe() {
+    let text = |format: &str, bound: Value| {
+        let mut field = json!({"type": "string", "format": format});
+        field.as_object_mut().expect("a map").extend(bound.as_object().expect("a map").clone());
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}})
+    };
+    for (format, safe, breaking) in [
+        ("date", json!({"maxLength": 10, "minLength": 10}), json!({"maxLength": 9})),
+        ("uuid", json!({"maxLength": 36, "minLength": 32}), json!({"maxLength": 35})),
+        ("ipv4", json!({"minLength": 7}), json!({"minLength": 8})),
+        ("ipv6", json!({"minLength": 2, "maxLength": 45}), json!({"minLength": 3})),
+        ("date-time", json!({"minLength": 20}), json!({"minLength": 21})),
+        ("duration", json!({"minLength": 1}), json!({"minLength": 3})),
+        ("mac", json!({"minLength": 12, "maxLength": 59}), json!({"minLength": 18})),
+        ("hostname", json!({"minLength": 1, "maxLength": 255}), json!({"maxLength": 3})),
+        ("cidr", json!({"minLength": 3}), json!({"minLength": 11})),
+    ] {
+        let judged = |bound: &Value| proofs(&text(format, json!({})), &text(format, bound.clone()));
+        assert!(judged(&safe).iter().all(|proof| *proof == "safe"), "{format} {safe}: {:?}", judged(&safe));
+        assert_eq!(judged(&breaking), ["breaking"], "{format} {breaking}");
+    }
+    // Numbers in addresses may have any number of leading zeros.
+    assert_ne!(proofs(&text("ipv4", json!({})), &text("ipv4", json!({"maxLength": 45}))), ["safe"]);
+}
