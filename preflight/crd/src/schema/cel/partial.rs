@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::claims::Order;
 use super::names::unescape;
 use super::syntax::{Expression, Node};
+use super::time::duration;
 
 /// What is known about a field below `self` for all objects.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,16 @@ pub enum Known {
     Absent,
     /// It always has this value.
     Value(Json),
+    /// It always has this value, a duration in nanoseconds.
+    Duration(i64),
+}
+
+impl Known {
+    /// Reads a text of format `duration` as rules do; `None` if they cannot.
+    #[must_use]
+    pub fn duration(text: &str) -> Option<Self> {
+        duration(text).map(Self::Duration)
+    }
 }
 
 /// Whether the node is true or false for every object; `None` if that depends.
@@ -84,9 +95,12 @@ fn measure(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<f64>
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         match known(&names)? {
             Known::Value(value) => Some(value),
-            Known::Absent => None,
+            Known::Absent | Known::Duration(_) => None,
         }
     };
+    if let Some(nanos) = nanoseconds(node, known) {
+        return whole(nanos);
+    }
     match &node.expression {
         Expression::Int(value) => whole(*value),
         Expression::Double(value) => number(*value),
@@ -106,6 +120,27 @@ fn measure(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<f64>
                 ("size", Json::String(text)) => count(text.chars().count()),
                 ("size", Json::Array(items)) => count(items.len()),
                 _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Returns a duration in nanoseconds: that of a field, or one that is written out.
+fn nanoseconds(node: &Node, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<i64> {
+    match &node.expression {
+        Expression::Call { function, target: None, arguments } if function == "duration" => {
+            match arguments.as_slice() {
+                [Node { expression: Expression::String(text), .. }] => duration(text),
+                _ => None,
+            }
+        }
+        Expression::Select { .. } => {
+            let path = path_of(node)?;
+            let names: Vec<&str> = path.iter().map(String::as_str).collect();
+            match known(&names)? {
+                Known::Duration(nanos) => Some(nanos),
+                Known::Absent | Known::Value(_) => None,
             }
         }
         _ => None,

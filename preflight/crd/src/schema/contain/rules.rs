@@ -273,11 +273,14 @@ fn known<'s>(path: &[&str], old: &'s Schema, new: &'s Schema) -> Option<Known> {
     let field = new.properties.get(*name);
     match field.and_then(|field| field.default.as_ref()) {
         None => Some(Known::Absent),
-        // CEL reads it as a value of another type.
-        Some(_) if field.and_then(retyped::format).is_some() => None,
         // Below another field, the default exists only if that field does.
-        Some(default) if parents.is_empty() => Some(Known::Value(default.clone())),
-        Some(_) => None,
+        Some(_) if !parents.is_empty() => None,
+        Some(default) => match field.and_then(retyped::format) {
+            None => Some(Known::Value(default.clone())),
+            Some("duration") => Known::duration(default.as_str()?),
+            // CEL reads it as a value of another type.
+            Some(_) => None,
+        },
     }
 }
 

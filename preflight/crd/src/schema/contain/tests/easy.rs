@@ -248,3 +248,20 @@ fn format_that_implies_a_length_makes_a_bound_safe() {
     // Numbers in addresses may have any number of leading zeros.
     assert_ne!(proofs(&text("ipv4", json!({})), &text("ipv4", json!({"maxLength": 45}))), ["safe"]);
 }
+
+#[test]
+fn default_duration_of_a_new_field_is_compared() {
+    let with = |default: &str, rule: &str| {
+        let new = json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}], "properties": {
+            "a": {"type": "integer"}, "w": {"type": "string", "format": "duration", "default": default}}});
+        let old = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+        let of = |spec: &Value| json!({"type": "object", "properties": {"spec": spec}});
+        let found = proofs(&of(&old), &of(&new));
+        found.into_iter().filter(|proof| *proof != "safe").collect::<Vec<_>>()
+    };
+    for rule in ["self.w > duration('1s')", "self.w <= duration('1h') && self.w != duration('1m')"] {
+        let others = with("30s", "true");
+        assert_eq!(with("30s", rule), others, "{rule}");
+    }
+    assert_ne!(with("30s", "self.w > duration('1m')"), with("30s", "true"));
+}
