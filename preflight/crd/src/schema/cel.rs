@@ -5,6 +5,7 @@
 //! the stack on deep ones and cannot be interrupted. Values also know their schema, as on the server.
 
 pub mod admission;
+mod arithmetic;
 mod base64;
 mod bound;
 mod charges;
@@ -37,6 +38,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+pub use self::arithmetic::Arithmetic;
 pub use self::check::{Declaration, Given, Gives, Objection, cost_of, given_by};
 pub use self::claims::{Claim, FieldPath, ItemOf, Order, Term};
 pub use self::compute::Computed;

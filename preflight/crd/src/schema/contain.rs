@@ -2,6 +2,7 @@
 //! difference, with a witness if the answer is no. What is not proved either way is unknown, never safe.
 
 mod affected;
+mod bounded;
 mod branches;
 mod claims;
 mod compare;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value as Json, json};
 
+use super::arithmetic::Arithmetic;
 use super::decimal;
 use super::names::{escape, unescape};
 use super::syntax::{Expression, Node};
@@ -85,6 +86,8 @@ pub struct Term {
     pub text: String,
     /// What it is an item of, `list[3]`.
     pub item: Option<Box<ItemOf>>,
+    /// The fields that it is computed from, if it is not a field itself.
+    pub arithmetic: Option<Box<Arithmetic>>,
 }
 
 /// An item of a list, by its index.
@@ -102,7 +105,7 @@ impl Term {
     /// A field, or the value that the claims concern.
     #[must_use]
     pub fn field(path: FieldPath, text: String) -> Self {
-        Self { path: Some(path), text, item: None }
+        Self { path: Some(path), text, item: None, arithmetic: None }
     }
 }
 
@@ -404,7 +407,12 @@ impl Reader<'_> {
     }
 
     fn term(&self, node: &Node) -> Term {
-        Term { path: self.path(node), text: self.text(node), item: self.item_of(node).map(Box::new) }
+        let path = self.path(node);
+        let arithmetic = match path {
+            Some(_) => None,
+            None => Arithmetic::read(node, &|node| self.path(node)).map(Box::new),
+        };
+        Term { path, text: self.text(node), item: self.item_of(node).map(Box::new), arithmetic }
     }
 
     fn item_of(&self, node: &Node) -> Option<ItemOf> {

@@ -4,15 +4,17 @@
 //! A claim about a field of a plain type becomes a constraint on the field. Any other term is identified by its text:
 //! within one object, equal texts have equal values, so two constraints on the same text may contradict each other.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::bounded::Linear;
 use super::formula::{Formula, Role, Unique};
 use super::logic::{Logic, Range, Test, at};
 use super::types::Types;
-use crate::schema::cel::{Claim, ItemOf, Order, Term};
+use crate::schema::cel::{Arithmetic, Claim, FieldPath, ItemOf, Order, Term};
 use crate::schema::model::{Limit, Schema, Type, Window};
 
 /// The required truth value of a claim; an error may be allowed too.
@@ -278,7 +280,11 @@ impl<'s> Scene<'s> {
         };
         match (ways, &term.path, number) {
             (Some(ways), Some(path), _) => self.plain(path, ways, asked),
-            (_, _, Some(number)) => self.held(&term.text, order, number, range, asked),
+            (_, _, Some(number)) => {
+                let held = self.held(&term.text, order, number, range, asked);
+                let number = literal.as_i64().map(Arithmetic::Number);
+                number.and_then(|number| self.computed(term, order, &number, asked)).unwrap_or(held)
+            }
             _ => match order {
                 Order::Equal | Order::Unequal => {
                     let asked = if order == Order::Equal { asked } else { asked.negated() };
@@ -310,6 +316,14 @@ impl<'s> Scene<'s> {
         let ((left, right), order) =
             if left.text <= right.text { ((left, right), order) } else { ((right, left), order.flipped()) };
         let text = format!("{} against {}", left.text, right.text);
+        if left.arithmetic.is_some() || right.arithmetic.is_some() {
+            let other = match (&right.arithmetic, &right.path) {
+                (Some(arithmetic), _) => Some((**arithmetic).clone()),
+                (None, path) => path.clone().map(Arithmetic::Field),
+            };
+            let computed = other.and_then(|other| self.computed(left, order, &other, asked));
+            return computed.unwrap_or_else(|| self.held(&text, order, 0.0, Range::Any, asked));
+        }
         let fields = [left, right].map(|term| self.field(term).and_then(plain_type).and(term.path.as_deref()));
         let [Some(one), Some(other)] = fields else { return self.held(&text, order, 0.0, Range::Any, asked) };
         // Two present fields compare without an error: the server has checked their types.
@@ -327,6 +341,25 @@ impl<'s> Scene<'s> {
         } else {
             compared
         }
+    }
+
+    /// Compares integers that a rule computes, by the bounds of their fields in old objects; `None` if these do not decide
+    /// it. The rule only fails without one of the fields.
+    fn computed<'f>(&self, left: &Term, order: Order, right: &Arithmetic, asked: Asked) -> Option<Logic<'f>> {
+        let of_term = || Some(Arithmetic::Field(left.path.clone()?));
+        let left = left.arithmetic.as_deref().cloned().or_else(of_term)?;
+        let node = |path: &FieldPath| {
+            let seen = self.node(path).filter(|node| plain_type(node).is_some())?;
+            let old = path.iter().try_fold(self.old?, |node, name| node.properties.get(name))?;
+            (seen.kind == old.kind).then_some(old)
+        };
+        let [left, right] = [Linear::read(&left, &node)?, Linear::read(right, &node)?];
+        let is_true = left.compare(order, &right, &node)?;
+        let paths: BTreeSet<&FieldPath> = left.paths().chain(right.paths()).collect();
+        let present = || paths.iter().map(|path| Logic::Plain(at(path, Formula::anything())));
+        let there = if is_true == asked.positive() { Logic::All(present().collect()) } else { Logic::nothing() };
+        let absent = paths.iter().map(|path| Logic::Plain(self.absent(path)));
+        Some(if asked.or_error() { Logic::Any([there].into_iter().chain(absent).collect()) } else { there })
     }
 
     /// Two numbers that are related like this, and the bounds of each: `a > b` is never true if `a` is at most what `b`

@@ -87,6 +87,47 @@ fn two_numbers_are_compared_by_their_bounds() {
 }
 
 #[test]
+fn sums_of_integers_are_compared_by_their_bounds() {
+    let whole = |least: i64, most: i64| json!({"type": "integer", "minimum": least, "maximum": most});
+    let fields = json!({"a": whole(0, 10), "b": whole(1, 10), "c": whole(20, 30), "free": {"type": "integer"},
+        "s": {"type": "string", "maxLength": 5}, "n": {"type": "number", "minimum": 0, "maximum": 1}});
+    let spec = json!({"required": ["a", "b", "c", "free", "s", "n"], "properties": fields});
+    for rule in [
+        "self.a + self.b <= 20",
+        "self.a + self.b <= self.c",
+        "self.c >= self.a + self.b",
+        "self.a - self.b < 10",
+        "self.a + 1 > self.a",
+        "self.a * 2 >= self.a",
+        "2 * self.a + 3 * self.b != 51",
+        "-self.a <= 0",
+        "self.s.size() + self.a <= 15",
+        "!(self.a + self.b > 20)",
+        "self.a + self.b in [1, 2] || self.a + self.b < 21",
+    ] {
+        assert_eq!(added(&spec, &[], rule), "safe", "{rule}");
+    }
+    for rule in [
+        "self.a + self.b < 20",
+        "self.a + self.b <= 19",
+        "self.a - self.b < 9",
+        "self.a + self.b < self.c",
+        "self.a + self.free <= 9223372036854775807",
+        "self.free + 1 > self.free",
+        "self.a * self.b <= 99",
+        "self.n + 1.0 < 2.0",
+        "self.s.size() + self.a < 15",
+        "self.a + self.b > 20",
+    ] {
+        assert_ne!(added(&spec, &[], rule), "safe", "{rule}");
+    }
+    let mut optional = spec;
+    optional["required"] = json!(["a"]);
+    assert_ne!(added(&optional, &[], "self.a + self.b <= 20"), "safe", "without one of them the rule fails");
+    assert_eq!(added(&optional, &[], "!has(self.b) || self.a + self.b <= 20"), "safe");
+}
+
+#[test]
 fn chains_of_orders_are_followed() {
     let fields = |kind: &str| json!({"a": {"type": kind}, "b": {"type": kind}, "c": {"type": kind}});
     for kind in ["integer", "string"] {
