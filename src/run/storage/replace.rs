@@ -18,7 +18,7 @@ use crate::exit::ExitCode;
 use crate::manifest::files;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
-use crate::run::conversion_files::{self, PlanDocument};
+use crate::run::conversion_files::{self, FileRole, PlanDocument};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::{until_dismissed, until_stopped};
