@@ -412,6 +412,16 @@ pub(super) fn every_character(length: usize) -> Vec<String> {
     all.chunks(length).map(|part| part.iter().collect()).collect()
 }
 
+/// A report whose only finding has this message and old value: a format shows them in few places.
+pub(super) fn report_quoting(text: &str) -> CheckReport {
+    let mut report = check_report();
+    report.findings.truncate(1);
+    text.clone_into(&mut report.findings[0].message);
+    report.findings[0].old = Some(json!(text));
+    report.causes = pushback_preflight::causes(&report.findings);
+    report
+}
+
 /// A report of one rule that lacked facts, with one finding; every text in it is `evil`.
 pub(super) fn hostile_report(evil: &str) -> CheckReport {
     let evil = || evil.to_owned();

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
     use crate::event::{Counts, RuleLine};
     use crate::report::escape::is_hidden;
-    use crate::report::fixture::{every_character, hostile_report};
+    use crate::report::fixture::{every_character, report_quoting};
 
     fn report() -> CheckReport {
         let mut report = CheckReport::new("shop", "dir:./live", Outcome::Refused);
@@ -105,14 +105,12 @@ mod tests {
     #[test]
     fn every_character_reads_back() {
         for part in every_character(1 << 16) {
-            let text = text(&hostile_report(&part));
+            let text = text(&report_quoting(&part));
             assert!(!text.chars().any(|c| c != '\n' && is_hidden(c)));
             let read: Value = serde_json::from_str(&text).expect("JSON");
-            let finding = &read["findings"][0];
-            for field in ["message", "remedy", "fingerprint", "old", "effect"] {
-                assert_eq!(finding[field].as_str(), Some(part.as_str()), "{field}");
+            for field in ["message", "old"] {
+                assert_eq!(read["findings"][0][field].as_str(), Some(part.as_str()), "{field}");
             }
-            assert_eq!(finding["witness"]["metadata"]["name"].as_str(), Some(part.as_str()));
         }
     }
 }

@@ -3,7 +3,7 @@ use pushback_preflight::causes;
 
 use super::*;
 use crate::report::escape::{is_hidden, terminal_safe};
-use crate::report::fixture::{check_report, every_character, hostile_report};
+use crate::report::fixture::{check_report, every_character, hostile_report, report_quoting};
 
 /// The tags of a page without their attributes' values, and what stands between them.
 fn tags(page: &str) -> Vec<String> {
@@ -85,17 +85,10 @@ fn content(page: &str) -> String {
 #[test]
 fn every_character_makes_no_markup_and_reads_back() {
     let mark = |page: &str| tags(body(page)).into_iter().collect::<BTreeSet<_>>();
-    // In few places, as a page is much longer than the text in it.
-    let page = |word: &str| {
-        let mut report = check_report();
-        report.findings.truncate(1);
-        word.clone_into(&mut report.findings[0].message);
-        report.causes = causes(&report.findings);
-        text(&report)
-    };
-    let known: BTreeSet<String> = ["word", "`word`", ""].iter().flat_map(|word| mark(&page(word))).collect();
+    let known: BTreeSet<String> =
+        ["word", "`word`", ""].iter().flat_map(|word| mark(&text(&report_quoting(word)))).collect();
     for part in every_character(1 << 14) {
-        let page = page(&part);
+        let page = text(&report_quoting(&part));
         assert!(mark(&page).is_subset(&known), "{part:?}");
         // A backquote is shown as a change of the font.
         let shown = terminal_safe(&part).replace('`', "");

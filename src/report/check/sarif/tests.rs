@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::*;
-use crate::report::fixture::{check_report, every_character, hostile_report};
+use crate::report::fixture::{check_report, every_character, hostile_report, report_quoting};
 
 fn parsed(report: &CheckReport) -> Value {
     serde_json::from_str(&text(report)).expect("json")
@@ -310,7 +310,7 @@ fn hostile_text_fits_the_schema_and_reads_back() {
 fn every_character_fits_the_schema_and_reads_back() {
     let validator = validator();
     for part in every_character(1 << 16) {
-        let report = hostile_report(&part);
+        let report = report_quoting(&part);
         assert!(!text(&report).chars().any(|c| c != '\n' && crate::report::escape::is_hidden(c)));
         let log = parsed(&report);
         assert_eq!(faults(&validator, &log), Vec::<String>::new());
