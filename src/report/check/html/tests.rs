@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use pushback_preflight::causes;
 
 use super::*;
-use crate::report::escape::{is_hidden, terminal_safe};
+use crate::report::escape::{is_hidden, terminal_safe_lines};
 use crate::report::fixture::{check_report, every_character, hostile_report, report_quoting};
 
 /// The tags of a page without their attributes' values, and what stands between them.
@@ -91,7 +91,7 @@ fn every_character_makes_no_markup_and_reads_back() {
         let page = text(&report_quoting(&part));
         assert!(mark(&page).is_subset(&known), "{part:?}");
         // A backquote is shown as a change of the font.
-        let shown = terminal_safe(&part).replace('`', "");
+        let shown = terminal_safe_lines(&part).replace('`', "");
         assert!(content(body(&page)).replace('`', "").contains(&shown), "{part:?}");
     }
 }
