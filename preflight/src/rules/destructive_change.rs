@@ -39,6 +39,9 @@ const NOT_LISTED: &str = "notListed";
 /// The levels of a check that refuses by default.
 const STRICT: SettingKind = SettingKind::Choice(&["error", "warn", "off"]);
 
+/// Documentation of the level of a check.
+const LEVEL: &str = "severity of a finding: `warn` never refuses, `off` skips the check";
+
 const CHECKS: &[(&str, &str)] = &[
     (namespace::CHECK, "a namespace is deleted or replaced, and with it what this change set does not delete itself"),
     (
@@ -72,38 +75,33 @@ static META: RuleMeta = RuleMeta {
             doc: "what each check does",
             order: Order::Each,
             kind: SettingKind::Map(&[
-                Setting {
-                    name: namespace::CHECK,
-                    doc: "`warn` never refuses, `off` does not look",
-                    kind: STRICT,
-                    order: Order::ERROR,
-                },
-                Setting { name: DEFINITIONS.deletion, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: dependents::CHECK, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: dependents::OWN, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: storage::CLAIM, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: storage::VOLUME, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: namespace::CHECK, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: DEFINITIONS.deletion, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: dependents::CHECK, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: dependents::OWN, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: storage::CLAIM, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: storage::VOLUME, doc: LEVEL, kind: STRICT, order: Order::ERROR },
                 Setting {
                     name: workload::CLAIMS,
-                    doc: "the same; the policy in the StatefulSet already asks for it",
+                    doc: "severity of a finding: the policy in the StatefulSet already asks for the loss",
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
                 Setting {
                     name: webhooks::CHECK,
-                    doc: "the same",
+                    doc: LEVEL,
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
                 Setting {
                     name: policies::CHECK,
-                    doc: "the same",
+                    doc: LEVEL,
                     kind: SettingKind::Choice(&["warn", "error", "off"]),
                     order: Order::ERROR,
                 },
-                Setting { name: REPLACED, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: REPLICAS, doc: "the same", kind: STRICT, order: Order::ERROR },
-                Setting { name: DELETED_SHARE, doc: "the same", kind: STRICT, order: Order::ERROR },
+                Setting { name: REPLACED, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: REPLICAS, doc: LEVEL, kind: STRICT, order: Order::ERROR },
+                Setting { name: DELETED_SHARE, doc: LEVEL, kind: STRICT, order: Order::ERROR },
             ]),
         },
         Setting {

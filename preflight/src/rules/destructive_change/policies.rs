@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::loss::{Judge, LostFrom, finding};
 use crate::facts::{Change, ChangeSet, Operation};
 use crate::finding::Verdict;
-use crate::object::ObjectExt;
+use crate::object::{ObjectExt, ObjectRef};
 
 pub(super) const CHECK: &str = "admissionPolicyRemoved";
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -49,33 +49,49 @@ fn removes_policy(change: &Change) -> bool {
         && change.live.as_deref().is_some_and(|live| !live.is_terminating())
 }
 
-/// Whether the run creates an object of the same kind and spec. A binding may name the renamed policy.
+/// Returns whether another object does the work of a removed one after the run. A policy without a binding does nothing.
 fn is_renamed(changes: &ChangeSet, change: &Change) -> bool {
-    let spec = |object: &Value| object.get("spec").cloned().unwrap_or_default();
-    let Some(old) = change.live.as_deref().map(spec) else { return false };
-    let created = |kind: &str| {
-        let kind = kind.to_owned();
-        let of_kind = move |it: &&Change| it.object.kind == kind && it.operation == Operation::Create;
-        changes.changes.iter().filter(of_kind)
-    };
-    created(&change.object.kind).any(|other| {
-        let Some(new) = other.desired.as_deref().map(spec) else { return false };
-        let mut expected = old.clone();
-        if let Some(policy) = change.object.kind.strip_suffix(BINDING)
-            && let Some(name) = new_name(changes, policy, old.text("/policyName"))
-        {
-            expected["policyName"] = name.into();
+    let Some(live) = change.live.as_deref() else { return false };
+    let kind = change.object.kind.as_str();
+    match kind.strip_suffix(BINDING) {
+        Some(policy) => {
+            let names = policy_names(changes, policy, live.text("/spec/policyName"));
+            let is_equal = |other: &&Value| {
+                let mut expected = live.get("spec").cloned().unwrap_or_default();
+                expected["policyName"] = other.text("/spec/policyName").into();
+                names.contains(&other.text("/spec/policyName")) && other.get("spec") == Some(&expected)
+            };
+            objects_after(changes, kind).filter(|it| it.name() != live.name()).any(|other| is_equal(&other))
         }
-        expected == new
-    })
+        None => {
+            let names = new_names(changes, kind, live);
+            let bindings = format!("{kind}{BINDING}");
+            let bound: Vec<&str> = objects_after(changes, &bindings).map(|it| it.text("/spec/policyName")).collect();
+            names.iter().any(|name| bound.contains(name)) && !bound.contains(&live.name())
+        }
+    }
 }
 
-/// The name that the run gives to a policy which it deletes and creates again.
-fn new_name(changes: &ChangeSet, kind: &str, name: &str) -> Option<String> {
-    let named = |change: &&Change| change.object.kind == kind && change.object.name == name && removes_policy(change);
-    let old = changes.changes.iter().find(named)?.live.as_deref()?.get("spec")?;
-    let created = |change: &&Change| change.object.kind == kind && change.operation == Operation::Create;
-    let is_same = |change: &&Change| change.desired.as_deref().and_then(|it| it.get("spec")) == Some(old);
-    let other = changes.changes.iter().filter(created).find(is_same)?;
-    Some(other.object.name.clone())
+/// Collects the names under which a policy exists after the run.
+fn policy_names<'c>(changes: &'c ChangeSet, kind: &str, name: &'c str) -> Vec<&'c str> {
+    let is_removed =
+        |change: &&Change| change.object.kind == kind && change.object.name == name && removes_policy(change);
+    let removed = changes.changes.iter().find(is_removed).and_then(|change| change.live.as_deref());
+    removed.map_or_else(|| vec![name], |live| new_names(changes, kind, live))
+}
+
+/// Collects the names of other policies with the spec of a removed one.
+fn new_names<'c>(changes: &'c ChangeSet, kind: &str, live: &Value) -> Vec<&'c str> {
+    let others = objects_after(changes, kind).filter(|it| it.name() != live.name());
+    others.filter(|it| it.get("spec") == live.get("spec")).map(ObjectExt::name).collect()
+}
+
+/// Returns the objects of a kind that the run leaves, as the server stores them if it was asked.
+fn objects_after<'c>(changes: &'c ChangeSet, kind: &str) -> impl Iterator<Item = &'c Value> {
+    let kept = changes.kept.iter().map(AsRef::as_ref);
+    let after = changes.changes.iter().filter_map(Change::after).chain(kept);
+    after.filter(move |object| {
+        let object = ObjectRef::of(object);
+        object.group == GROUP && object.kind == kind
+    })
 }

@@ -56,4 +56,40 @@ fn policy_that_is_renamed_with_its_binding_is_not_reported() {
     assert_eq!(lines(renamed, &Cluster::default()), [""; 0]);
     let weaker = [old(), vec![create(&policy("b", "true")), create(&binding("b", "b"))]].concat();
     assert_eq!(lines(weaker, &Cluster::default()).len(), 2);
+    // A binding that is kept and names the new policy binds it.
+    let update = change(Operation::Update, Some(binding("a", "a")), Some(binding("a", "b")));
+    let bound = vec![delete(&policy("a", "false")), create(&policy("b", "false")), update];
+    assert_eq!(lines(bound, &Cluster::default()), [""; 0]);
+}
+
+#[test]
+fn renamed_policy_without_a_binding_warns() {
+    let renamed = || vec![delete(&policy("a", "false")), create(&policy("b", "false"))];
+    assert_eq!(lines(renamed(), &Cluster::default()).len(), 1);
+    let with = |change: Change| [renamed(), vec![change]].concat();
+    assert_eq!(lines(with(delete(&binding("a", "a"))), &Cluster::default()).len(), 2);
+    // One of two bindings still names the removed policy.
+    let kept = change(Operation::Noop, Some(binding("a", "a")), Some(binding("a", "a")));
+    assert_eq!(lines(with(kept.clone()), &Cluster::default()).len(), 1);
+    let both = [with(kept), vec![create(&binding("b", "b"))]].concat();
+    assert_eq!(lines(both, &Cluster::default()).len(), 1);
+}
+
+#[test]
+fn renamed_policy_is_compared_with_the_answer_of_the_server() {
+    let stored = |mut object: Value, field: &str| {
+        object["spec"][field] = json!("default");
+        object
+    };
+    let created = |desired: Value, field: &str| Change {
+        result: Some(Arc::new(stored(desired.clone(), field))),
+        ..create(&desired)
+    };
+    let renamed = vec![
+        delete(&stored(policy("a", "false"), "failurePolicy")),
+        delete(&stored(binding("a", "a"), "matchResources")),
+        created(policy("b", "false"), "failurePolicy"),
+        created(binding("b", "b"), "matchResources"),
+    ];
+    assert_eq!(lines(renamed, &Cluster::default()), [""; 0]);
 }
