@@ -68,6 +68,9 @@ pub struct BroadWaiver {
     pub position: Option<Position>,
 }
 
+/// The parts of a waiver that decide which findings it covers.
+type Scope = ([Option<String>; 6], Vec<String>);
+
 /// Whether a waiver is valid on a given day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
@@ -146,12 +149,14 @@ impl Waiver {
         parts.into_iter().chain(self.members.iter().map(String::as_str)).collect()
     }
 
+    /// Returns the parts that decide which findings it covers.
+    fn scope(&self) -> Scope {
+        let Self { rule, check, object, path, fingerprint, cause, members, .. } = self.clone();
+        ([rule, check, object, path, fingerprint, cause], members)
+    }
+
     /// Whether another waiver accepts everything that this one does, for at least as long.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
-        let alike = |waiver: &Self| {
-            let Self { rule, check, object, path, fingerprint, cause, members, .. } = waiver.clone();
-            (rule, check, object, path, fingerprint, cause, members)
-        };
         // Dates compare as strings.
         let ends_no_later = match (&self.expires, &other.expires) {
             (_, None) => true,
@@ -162,7 +167,7 @@ impl Waiver {
             (Some(count), Some(most)) => count <= most,
             (given, most) => given == most,
         };
-        alike(self) == alike(other) && ends_no_later && as_few
+        self.scope() == other.scope() && ends_no_later && as_few
     }
 
     /// Whether it accepts every finding of its rule: nothing narrows it down to a check, an object or a field.
@@ -332,10 +337,16 @@ fn matches_object(pattern: &str, object: &ObjectRef) -> bool {
     if pattern.trim() == "*" {
         return true;
     }
-    let Some((kind, rest)) = pattern.trim().split_once(char::is_whitespace) else { return false };
-    let (namespace, name) = rest.trim().split_once('/').unwrap_or(("", rest.trim()));
+    let Some((kind, namespace, name)) = object_parts(pattern) else { return false };
     let kind_matches = matches(kind, &object.kind) || matches(kind, &format!("{}.{}", object.kind, object.group));
     kind_matches && matches(namespace, &object.namespace) && matches(name, &object.name)
+}
+
+/// Splits the pattern of an object into kind, namespace and name; `None` if it is incomplete.
+fn object_parts(pattern: &str) -> Option<(&str, &str, &str)> {
+    let (kind, rest) = pattern.trim().split_once(char::is_whitespace)?;
+    let (namespace, name) = rest.trim().split_once('/').unwrap_or(("", rest.trim()));
+    Some((kind, namespace, name))
 }
 
 /// Whether the text is `YYYY-MM-DD` with a valid month and day. Such dates compare as strings.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::Waiver;
+use super::{Scope, Waiver, object_parts};
 use crate::cause;
 use crate::finding::Finding;
 
@@ -15,11 +15,8 @@ pub(super) struct FindingIndex {
     /// By the fingerprint of their cause; filled when a waiver names one.
     by_cause: Option<HashMap<String, Vec<usize>>>,
     /// What was found for waivers that name the same.
-    covered: HashMap<Named, Covered>,
+    covered: HashMap<Scope, Covered>,
 }
-
-/// What a waiver names: two with the same parts cover the same findings.
-type Named = ([Option<String>; 6], Vec<String>);
 
 /// The findings that a waiver covers.
 #[derive(Debug, Default)]
@@ -44,14 +41,13 @@ impl FindingIndex {
 
     /// The findings that the waiver covers, regardless of its date.
     pub(super) fn covered_by(&mut self, waiver: &Waiver, findings: &[Finding]) -> &mut Covered {
-        let Waiver { rule, check, object, path, fingerprint, cause, members, .. } = waiver.clone();
-        let named = ([rule, check, object, path, fingerprint, cause], members);
-        if !self.covered.contains_key(&named) {
+        let scope = waiver.scope();
+        if !self.covered.contains_key(&scope) {
             let mut open = self.candidates(waiver);
             open.retain(|at| waiver.matches(&findings[*at]));
-            self.covered.insert(named.clone(), Covered { any: !open.is_empty(), open });
+            self.covered.insert(scope.clone(), Covered { any: !open.is_empty(), open });
         }
-        self.covered.entry(named).or_default()
+        self.covered.entry(scope).or_default()
     }
 
     /// Findings among which are all that the waiver can cover.
@@ -91,8 +87,7 @@ impl FindingIndex {
 
 /// Namespace and name of the object that a pattern names; `None` if it may be several.
 fn exact_place(pattern: &str) -> Option<(String, String)> {
-    let (_, rest) = pattern.trim().split_once(char::is_whitespace)?;
-    let (namespace, name) = rest.trim().split_once('/').unwrap_or(("", rest.trim()));
+    let (_, namespace, name) = object_parts(pattern)?;
     let is_exact = !namespace.contains('*') && !name.contains('*');
     is_exact.then(|| (namespace.to_owned(), name.to_owned()))
 }
@@ -148,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn index_finds_what_a_waiver_matches() {
+    fn index_with_waivers_of_each_shape_finds_the_matching_findings() {
         let findings = findings(60);
         for waiver in waivers(&findings) {
             let matching = (0..findings.len()).filter(|at| waiver.matches(&findings[*at]));
@@ -174,7 +169,7 @@ mod tests {
 
     /// Compared one by one, these would be 25 million pairs.
     #[test]
-    fn many_waivers_and_findings_are_matched_without_trying_each_pair() {
+    fn findings_with_thousands_of_waivers_are_all_accepted() {
         let mut found = findings(5_000);
         let given: Vec<Waiver> = waivers(&found)
             .into_iter()
