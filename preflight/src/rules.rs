@@ -3,6 +3,7 @@
 
 mod cascaded;
 mod conversion_round_trip;
+mod counters;
 mod crd_upgrade_safety;
 mod destructive_change;
 mod existing_objects;

@@ -14,9 +14,10 @@ use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
+use crate::rules::counters::UP_TO;
 use crate::rules::planned_objects::PlannedObjects;
 use crate::rules::remedies::correct_objects;
-use passage::{Fate, UP_TO};
+use passage::Fate;
 
 const NAME: &str = "ExistingObjects";
 const WEBHOOK: &str = "converted";

@@ -1,4 +1,4 @@
-//! Custom resources that the same run writes or deletes: what they are once it is done.
+//! Custom resources that the run itself writes or deletes, as it leaves them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,15 @@ pub(super) struct PlannedObjects<'f> {
     deleted_namespaces: BTreeSet<&'f str>,
 }
 
-/// What the run makes of an object.
+/// The state in which the run leaves an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PlannedObject {
     /// It stays as it is.
     Unchanged,
     /// It is deleted.
     Deleted,
+    /// It is deleted once its finalizers are removed, and stays as it is until then.
+    Terminating,
     /// It is written, and one of these afterwards: without an answer of the server, either the manifest alone or with
     /// the fields that only the live object has.
     Written(Vec<Value>),
@@ -43,7 +45,7 @@ impl<'f> PlannedObjects<'f> {
         }
     }
 
-    /// Returns what the run makes of an object that a list returned. An object of another uid than the planned one has
+    /// Returns the state in which the run leaves an object that a list returned. An object of another uid than the planned one has
     /// been created since.
     pub(super) fn after(&self, object: &Value) -> PlannedObject {
         let namespace = object.namespace();
@@ -52,15 +54,15 @@ impl<'f> PlannedObjects<'f> {
             planned.is_empty() || object.uid().is_empty() || planned == object.uid()
         });
         match change {
-            Some(change) if change.operation == Operation::Delete && !change.orphaned => PlannedObject::Deleted,
+            Some(change) if change.operation == Operation::Delete && !change.orphaned => deleted(object),
             Some(change) if is_written(change) => PlannedObject::Written(written(change, object)),
-            _ if !namespace.is_empty() && self.deleted_namespaces.contains(namespace) => PlannedObject::Deleted,
+            _ if !namespace.is_empty() && self.deleted_namespaces.contains(namespace) => deleted(object),
             _ => PlannedObject::Unchanged,
         }
     }
 }
 
-/// Whether the run writes the object. Right before another change is written, the plan is judged again with what has been
+/// Returns whether the run writes the object. Right before another change is written, the plan is judged again with what has been
 /// judged as `Noop`; an object that is never written needs no verification.
 fn is_written(change: &Change) -> bool {
     match change.operation {
@@ -68,6 +70,11 @@ fn is_written(change: &Change) -> bool {
         Operation::Noop => change.verification != Verification::NotNeeded,
         Operation::Create | Operation::Delete | Operation::Exists => false,
     }
+}
+
+fn deleted(object: &Value) -> PlannedObject {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    if finalizers.is_none_or(Vec::is_empty) { PlannedObject::Deleted } else { PlannedObject::Terminating }
 }
 
 fn written(change: &Change, object: &Value) -> Vec<Value> {
@@ -150,6 +157,17 @@ mod tests {
         let namespace = || change(Operation::Delete, namespace.clone(), None);
         assert_eq!(after(vec![namespace()], &live()), PlannedObject::Deleted);
         assert_eq!(after(vec![namespace()], &object("", "1", json!({}))), PlannedObject::Unchanged);
+    }
+
+    #[test]
+    fn deleted_object_with_finalizers_is_terminating() {
+        let mut live = object("shop", "1", json!({}));
+        live["metadata"]["finalizers"] = json!(["ex.com/cleanup"]);
+        assert_eq!(after(vec![change(Operation::Delete, live.clone(), None)], &live), PlannedObject::Terminating);
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        assert_eq!(after(vec![change(Operation::Delete, namespace, None)], &live), PlannedObject::Terminating);
+        live["metadata"]["finalizers"] = json!([]);
+        assert_eq!(after(vec![change(Operation::Delete, live.clone(), None)], &live), PlannedObject::Deleted);
     }
 
     #[test]

@@ -8,14 +8,14 @@ use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
 use pushback_crd::schema::contain::{AffectedObject, Effect, SchemaStep, affected_object, in_version};
 use pushback_crd::schema::pipeline::{self, Resource};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::checks::{self, OnlyRejects};
 use super::subject::NAME;
 use super::{Found, clients, usage, whole};
 use crate::facts::{Change, ClusterSide, Facts, Folded, Need};
-use crate::finding::{Decided, Decider, Finding, LiveObjects, Severity, Verdict};
-use crate::object::ObjectExt;
+use crate::finding::{Decided, Decider, Finding, Severity, Verdict};
+use crate::rules::counters::{count_object, entry, read_counter};
 use crate::rules::planned_objects::{PlannedObject, PlannedObjects, in_version_of_list};
 use crate::rules::writers;
 
@@ -23,14 +23,10 @@ use crate::rules::writers;
 const AT: &str = "at";
 /// Objects that fail at the node or anywhere below.
 const AT_OR_BELOW: &str = "atOrBelow";
-/// Part of a count: it has objects of which a read does not show whether they are affected.
-const UP_TO: &str = "upTo";
 /// Part of the state: counts by version that objects meet, and in it by node.
 const TARGETS: &str = "targets";
 /// Part of the state: who writes in which version.
 const WRITERS: &str = "writers";
-/// Maximum number of names kept for each node.
-const SHOWN: usize = 5;
 
 /// The setting `liveObjects`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -42,7 +38,7 @@ pub(super) enum Mode {
     Off,
 }
 
-/// The stream for a finding: all objects, in the version that the finding is about.
+/// Returns the stream for a finding: all objects, in the version of the finding.
 pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
     let of_a_schema = checks::find(&finding.check).is_some_and(|check| check.is_of_a_schema);
     // The version to list, as the live definition serves it.
@@ -62,7 +58,7 @@ pub(super) fn need(upgrade: &Upgrade<'_>, finding: &Finding) -> Option<Need> {
 
 /// Adds a page to the state: who writes in which version; and for each node that a finding is about, the number of objects
 /// that fail there or below, with some of their names. Other nodes are not counted: there may be as many as objects. An
-/// object counts as the same run leaves it.
+/// object counts as this run leaves it.
 pub(super) fn fold(
     upgrade: &Upgrade<'_>,
     version: &str,
@@ -92,10 +88,10 @@ pub(super) fn fold(
             let judged = Judged::new((&old, resource), upgrade, object, &planned);
             let counts = entry(by_target, target);
             if !judged.is_decided {
-                bump(entry(counts, "undecided"), object, false);
+                count_object(entry(counts, "undecided"), object, false);
             }
             if !judged.met_rules {
-                bump(entry(counts, "withoutRules"), object, false);
+                count_object(entry(counts, "withoutRules"), object, false);
             }
             let of_finding = |nodes: &BTreeSet<Vec<SchemaStep>>, is_corrected: bool| {
                 let mut counted = counted_nodes(nodes);
@@ -110,10 +106,10 @@ pub(super) fn fold(
             let possible = of_finding(&judged.possible_nodes, false);
             let by_node = entry(counts, "nodes");
             for (node, extent) in &certain {
-                bump(entry(entry(by_node, node), extent), object, false);
+                count_object(entry(entry(by_node, node), extent), object, false);
             }
             for (node, extent) in possible.difference(&certain) {
-                bump(entry(entry(by_node, node), extent), object, true);
+                count_object(entry(entry(by_node, node), extent), object, true);
             }
         }
     }
@@ -122,7 +118,7 @@ pub(super) fn fold(
 /// The nodes that findings are about, by version; for each, whether objects become unreadable there.
 type Wanted<'a> = BTreeMap<&'a str, BTreeMap<&'a str, bool>>;
 
-/// Whether a finding is about the content of objects at a schema node.
+/// Returns whether a finding is about the content of objects at a schema node.
 fn is_of_a_node(finding: &Finding) -> bool {
     !usage::concerns(finding) && !clients::concerns(finding) && !whole::concerns(finding)
 }
@@ -149,27 +145,39 @@ impl Judged {
         let judge = |object: &Value| affected_object(old, new, upgrade.server, object);
         let now = judge(object);
         let later = match planned {
-            PlannedObject::Unchanged => None,
+            PlannedObject::Unchanged | PlannedObject::Terminating => None,
             PlannedObject::Deleted => Some(Vec::new()),
             PlannedObject::Written(after) => in_version_of_list(upgrade, old, after),
         };
         let Some(later) = later else {
-            let AffectedObject { nodes, possible_nodes, is_decided, met_rules } = now;
+            let AffectedObject { nodes, mut possible_nodes, is_decided, met_rules } = now;
+            if *planned == PlannedObject::Terminating {
+                possible_nodes.extend(nodes.iter().cloned());
+                return Self { possible_nodes, corrected_nodes: nodes, is_decided, met_rules, ..Self::default() };
+            }
             return Self { nodes, possible_nodes, is_decided, met_rules, ..Self::default() };
         };
         let mut judged = Self { is_decided: true, met_rules: true, ..Self::default() };
+        let mut common: Option<BTreeSet<Vec<SchemaStep>>> = None;
         for after in &later {
-            let affected = judge(after);
-            judged.nodes.extend(affected.nodes);
-            judged.possible_nodes.extend(affected.possible_nodes);
-            judged.is_decided &= affected.is_decided;
-            judged.met_rules &= affected.met_rules;
-            // The write itself may be rejected, as by a rule that compares with the old object.
+            let AffectedObject { mut nodes, possible_nodes, is_decided, met_rules } = judge(after);
+            judged.possible_nodes.extend(possible_nodes);
+            judged.is_decided &= is_decided;
+            judged.met_rules &= met_rules;
+            // The write itself may be rejected, as by a rule that compares with the old object, which then stays.
             let update = pipeline::update(new, upgrade.server, &in_version(object, new), &in_version(after, new));
-            if update.accepted() != Some(true) && !now.nodes.is_empty() {
-                judged.nodes.extend(now.nodes.iter().cloned());
+            if update.accepted() != Some(true) {
+                judged.possible_nodes.extend(now.nodes.iter().chain(&now.possible_nodes).cloned());
+                judged.is_decided &= now.is_decided;
+                judged.met_rules &= now.met_rules;
             }
+            if update.accepted() == Some(false) {
+                nodes.extend(now.nodes.iter().cloned());
+            }
+            judged.possible_nodes.extend(nodes.iter().cloned());
+            common = Some(common.map_or_else(|| nodes.clone(), |known| &known & &nodes));
         }
+        judged.nodes = common.unwrap_or_default();
         judged.corrected_nodes = now.nodes.into_iter().filter(|node| !judged.nodes.contains(node)).collect();
         judged
     }
@@ -185,39 +193,7 @@ fn counted_nodes(affected: &BTreeSet<Vec<SchemaStep>>) -> BTreeSet<(String, &'st
     nodes
 }
 
-pub(super) fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
-    if !state.is_object() {
-        *state = Value::Object(Map::new());
-    }
-    &mut state[key]
-}
-
-/// Counts an object that is affected, or only possibly.
-pub(super) fn bump(counter: &mut Value, object: &Value, is_possible: bool) {
-    if !counter.is_object() {
-        *counter = json!({"count": 0, "names": []});
-    }
-    counter["count"] = json!(counter["count"].as_u64().unwrap_or(0) + 1);
-    if let Some(names) = counter["names"].as_array_mut().filter(|names| names.len() < SHOWN) {
-        names.push(object.full_name().into());
-    }
-    if is_possible {
-        counter[UP_TO] = true.into();
-    }
-}
-
-/// Reads a counter.
-pub(super) fn counted(counter: &Value, examined: u64) -> LiveObjects {
-    let names = counter["names"].as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
-    LiveObjects {
-        affected: counter["count"].as_u64().unwrap_or_default(),
-        examined,
-        up_to: counter[UP_TO].as_bool().unwrap_or_default(),
-        names: names.collect(),
-    }
-}
-
-/// A finding with what the objects say about it; one that affects none of them is a warning if the setting says so.
+/// Returns a finding with the number of affected objects. If none is affected, the setting may make it a warning.
 /// `said` holds the reasons already reported for this definition: they apply to the kind, not to one finding.
 pub(super) fn annotated(
     facts: &Facts,
@@ -252,7 +228,7 @@ pub(super) fn annotated(
     finding
 }
 
-/// What was looked at.
+/// The objects that were examined.
 struct Seen {
     is_of_server: bool,
     examined: u64,
@@ -272,7 +248,7 @@ fn count(seen: &Seen, mode: Mode, only_rejects: OnlyRejects, finding: &mut Findi
     let live_objects = whole::counted(finding, state, examined).unwrap_or_else(|| {
         let is_of_the_node_alone = checks::find(&finding.check).is_some_and(|check| check.is_of_the_node_alone);
         let node = &counts["nodes"][finding.path.as_deref().unwrap_or_default()];
-        counted(&node[if is_of_the_node_alone { AT } else { AT_OR_BELOW }], examined)
+        read_counter(&node[if is_of_the_node_alone { AT } else { AT_OR_BELOW }], examined)
     });
     let affected = live_objects.affected;
     finding.live_objects = Some(live_objects);

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use pushback_crd::definition::Crd;
 use serde_json::{Value, json};
 
-use super::live::entry;
 use super::subject::{NAME, is_crd};
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
 use crate::finding::{Finding, Severity, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
+use crate::rules::counters::entry;
 use crate::source::PathSegment;
 
 /// Name of the check.

@@ -6,10 +6,10 @@ use pushback_crd::schema::contain::{FieldLoss, field_loss};
 use serde_json::Value;
 
 use super::Found;
-use super::live::{bump, counted as read_counter, entry};
 use super::subject::Subject;
 use crate::facts::Need;
 use crate::finding::{Finding, LiveObjects, Verdict};
+use crate::rules::counters::{count_object, entry, read_counter};
 use crate::rules::planned_objects::{PlannedObject, PlannedObjects};
 
 /// Unknown fields are no longer kept.
@@ -21,17 +21,17 @@ const ADDRESS: [&str; 3] = ["scope", "group", "names"];
 /// Part of the state: objects by check.
 const WHOLE: &str = "whole";
 
-/// Whether objects are counted for a finding of the whole CRD.
+/// Returns whether objects are counted for a finding of the whole CRD.
 pub(super) fn concerns(finding: &Finding) -> bool {
     finding.check == UNKNOWN_FIELDS || is_only_counted(finding)
 }
 
-/// Whether the objects do not decide about a finding: no correction of them helps.
+/// Returns whether a finding stays whatever the objects are: no correction of them helps.
 pub(super) fn is_only_counted(finding: &Finding) -> bool {
     finding.check == CONVERSION || ADDRESS.contains(&finding.check.as_str())
 }
 
-/// The objects that a finding of the whole CRD affects; `None` if it affects none.
+/// Returns the stream of the objects that a finding of the whole CRD affects; `None` if it affects none.
 pub(super) fn need(subject: &Subject<'_>, finding: &Finding) -> Option<Need> {
     let is_counted = match finding.check.as_str() {
         CONVERSION => is_conversion_needed(&subject.upgrade),
@@ -41,7 +41,7 @@ pub(super) fn need(subject: &Subject<'_>, finding: &Finding) -> Option<Need> {
     Need::objects_of(&StoredState::of(live))
 }
 
-/// Whether objects are read in another version than the one that they are stored in.
+/// Returns whether objects may be read in another version than their stored version.
 fn is_conversion_needed(upgrade: &Upgrade<'_>) -> bool {
     let stored = upgrade.old.stored_versions();
     let versions = &upgrade.new.versions;
@@ -63,7 +63,8 @@ pub(super) fn fold(
     checks.dedup();
     for check in checks {
         for object in page {
-            let loss = match (check, planned.after(object)) {
+            let planned = planned.after(object);
+            let loss = match (check, &planned) {
                 (_, PlannedObject::Deleted) => FieldLoss::None,
                 // Nothing shows in which version an object is stored, or what a webhook makes of it.
                 (CONVERSION, _) => FieldLoss::Possible,
@@ -74,14 +75,15 @@ pub(super) fn fold(
                 (UNKNOWN_FIELDS, _) => pruned(upgrade, version, object),
                 _ => FieldLoss::Certain,
             };
+            let loss = if planned == PlannedObject::Terminating { loss.min(FieldLoss::Possible) } else { loss };
             if loss != FieldLoss::None {
-                bump(entry(entry(state, WHOLE), check), object, loss == FieldLoss::Possible);
+                count_object(entry(entry(state, WHOLE), check), object, loss == FieldLoss::Possible);
             }
         }
     }
 }
 
-/// Whether an object loses a field in a version that is served or stored.
+/// Returns the loss of fields of an object in the versions that are served or stored.
 fn pruned(upgrade: &Upgrade<'_>, version: &str, object: &Value) -> FieldLoss {
     let Some(old) = upgrade.old_resource(version) else { return FieldLoss::Possible };
     let is_used = |name: &str| upgrade.new.version(name).is_some_and(|it| it.served || it.storage);
@@ -90,7 +92,7 @@ fn pruned(upgrade: &Upgrade<'_>, version: &str, object: &Value) -> FieldLoss {
     used.max().unwrap_or(FieldLoss::Possible)
 }
 
-/// The number of objects that a finding of the whole CRD affects; `None` for other findings.
+/// Returns the number of objects that a finding of the whole CRD affects; `None` for other findings.
 pub(super) fn counted(finding: &Finding, state: &Value, examined: u64) -> Option<LiveObjects> {
     concerns(finding).then(|| read_counter(&state[WHOLE][finding.check.as_str()], examined))
 }

@@ -1,6 +1,6 @@
 //! The passage of one object through the new definition: read in the version that it is stored in, converted, and
-//! written back unchanged at each version, as a migration or an empty patch would. What it suffers already under the
-//! live definition is left out.
+//! written back unchanged at each version, as a migration or an empty patch would. Errors under the live definition are
+//! left out.
 //!
 //! k8s.io/apiextensions-apiserver: `pkg/apiserver/customresource_handler.go` (defaults are those of the stored version,
 //! and conversion prunes), `pkg/registry/customresource/strategy.go` (only the version of the request validates).
@@ -10,25 +10,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use pushback_crd::definition::{StoredState, Strategy, Upgrade};
 use pushback_crd::path::{PathSegment, display_path};
 use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::bare_object;
+use pushback_crd::schema::contain::{bare_object, in_version};
 use pushback_crd::schema::pipeline::{self, Admission, Path, Resource, SchemaError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::finding::Verdict;
 use crate::object::ObjectExt;
+use crate::rules::counters::{NAMES, UP_TO, entry};
 use crate::rules::planned_objects::{PlannedObject, PlannedObjects, in_version_of_list};
 
-/// Maximum number of names kept for each fate.
-const NAMES: usize = 5;
 /// Maximum number of fields counted for each fate: maps with free keys have no end of them.
 const FIELDS: usize = 50;
 /// Where further fields are counted.
 const OTHER_FIELDS: &str = "other fields";
 
-/// Part of a count: it has objects of which a read does not show whether they are affected.
-pub(super) const UP_TO: &str = "upTo";
-
-/// What becomes of an object.
+/// An effect of the new definition on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
     Lossy,
@@ -108,11 +104,11 @@ impl Fate {
     }
 }
 
-/// Fields, by what becomes of the object because of them.
+/// Fields, by their effect on the object.
 type Fates = BTreeMap<Fate, BTreeSet<String>>;
 
 /// Adds a page: for each version and fate the number of objects, some of their names, and the fields. An object counts as
-/// the same run leaves it.
+/// this run leaves it.
 pub(super) fn fold(
     upgrade: &Upgrade<'_>,
     live: &StoredState,
@@ -138,7 +134,7 @@ struct Fields {
     possible: BTreeSet<String>,
 }
 
-/// What becomes of an object once the run is done.
+/// Returns the fates of an object as the run leaves it, by version.
 fn judge_planned<'u>(
     upgrade: &'u Upgrade<'_>,
     seen: &str,
@@ -149,13 +145,15 @@ fn judge_planned<'u>(
     let later = match (&planned, &old) {
         (PlannedObject::Deleted, _) => return BTreeMap::new(),
         (PlannedObject::Written(after), Some(old)) => in_version_of_list(upgrade, old, after),
-        (PlannedObject::Written(_) | PlannedObject::Unchanged, _) => None,
+        (PlannedObject::Written(_) | PlannedObject::Terminating | PlannedObject::Unchanged, _) => None,
     };
+    let stays = planned != PlannedObject::Terminating;
     let mut all: BTreeMap<&str, BTreeMap<Fate, Fields>> = BTreeMap::new();
-    for object in later.as_deref().unwrap_or(std::slice::from_ref(object)) {
+    for (object, is_certain) in outcomes(upgrade, seen, object, later.as_deref()) {
         for (version, fates) in judge(upgrade, seen, object) {
-            for (fate, fields) in fates {
-                all.entry(version).or_default().entry(fate).or_default().certain.extend(fields);
+            for (fate, names) in fates {
+                let fields = all.entry(version).or_default().entry(fate).or_default();
+                if is_certain && stays { &mut fields.certain } else { &mut fields.possible }.extend(names);
             }
         }
         for (version, fates) in judge_bare(upgrade, seen, object) {
@@ -171,7 +169,30 @@ fn judge_planned<'u>(
     all
 }
 
-/// What becomes of an object if no value is stored that a read may have filled in.
+/// Collects the states in which the run may leave an object, and whether it certainly does. A write that the new
+/// definition rejects leaves the present one.
+fn outcomes<'o>(
+    upgrade: &Upgrade<'_>,
+    seen: &str,
+    object: &'o Value,
+    later: Option<&'o [Value]>,
+) -> Vec<(&'o Value, bool)> {
+    let Some(later) = later else { return vec![(object, true)] };
+    // Without the version, the write is made in another one.
+    let Some(new) = upgrade.new_resource(seen) else { return later.iter().map(|after| (after, true)).collect() };
+    let accepted = |after: &Value| {
+        pipeline::update(&new, upgrade.server, &in_version(object, &new), &in_version(after, &new)).accepted()
+    };
+    let answers: Vec<Option<bool>> = later.iter().map(accepted).collect();
+    let written = later.iter().zip(&answers).filter(|(_, answer)| **answer != Some(false));
+    let mut found: Vec<(&Value, bool)> = written.map(|(after, _)| (after, true)).collect();
+    if answers.iter().any(|answer| *answer != Some(true)) {
+        found.push((object, found.is_empty()));
+    }
+    found
+}
+
+/// Returns the fates of an object if no value is stored that a read may have filled in.
 fn judge_bare<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&'u str, Fates> {
     let (Some(old), Some(new)) = (upgrade.old_resource(seen), upgrade.new_resource(seen)) else {
         return BTreeMap::new();
@@ -187,7 +208,7 @@ fn judge_bare<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTree
     judged
 }
 
-/// What becomes of an object, which was read at `seen`, at each version of the new definition.
+/// Returns the fates of an object, which was read at `seen`, by version of the new definition.
 fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&'u str, Fates> {
     let mut judged = BTreeMap::new();
     let (old, new) = (&upgrade.old, &upgrade.new);
@@ -208,7 +229,7 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
         let Some(target) = upgrade.new_resource(version.name) else { continue };
         let mut fates = Fates::new();
         let converted = if is_own { read.clone() } else { pipeline::convert(&target, &read.object) };
-        // What the conversion lost before is no news.
+        // Fields that the conversion lost before are not reported.
         let lost_before = match old.version(version.name).and_then(|_| upgrade.old_resource(version.name)) {
             Some(target) if !is_own && old.strategy() == Strategy::None => lost(&pipeline::convert(&target, object)),
             _ => BTreeSet::new(),
@@ -244,7 +265,7 @@ fn judge<'u>(upgrade: &'u Upgrade<'_>, seen: &str, object: &Value) -> BTreeMap<&
     judged
 }
 
-/// Whether a schema has a node for a place in an object.
+/// Returns whether a schema has a node for a place in an object.
 fn node_exists(schema: &Schema, place: &[PathSegment]) -> bool {
     let node = place.iter().try_fold(schema, |schema, segment| match segment {
         PathSegment::Key(name) => schema.properties.get(name).or_else(|| schema.additional_schema()),
@@ -282,7 +303,7 @@ type Problem = (Path, &'static str, Option<String>);
 /// Collects the errors and open questions of an object.
 fn known_problems(admission: &Admission) -> BTreeSet<Problem> {
     let open = admission.unevaluated.iter().map(|it| (it.path.clone(), it.keyword, None));
-    admission.errors.iter().map(problem).chain(open).collect()
+    admission.write_errors().map(problem).chain(open).collect()
 }
 
 fn problem(error: &SchemaError) -> Problem {
@@ -291,7 +312,7 @@ fn problem(error: &SchemaError) -> Problem {
 
 /// Collects the fields with errors that were not there before.
 fn new_errors(admission: &Admission, before: &BTreeSet<Problem>) -> BTreeSet<String> {
-    admission.errors.iter().filter(|error| !before.contains(&problem(error))).map(|error| field(&error.path)).collect()
+    admission.write_errors().filter(|error| !before.contains(&problem(error))).map(|error| field(&error.path)).collect()
 }
 
 /// The path of a field, without the numbers of items: `spec.ports[*].name`.
@@ -312,13 +333,6 @@ fn field(path: &Path) -> String {
         }
     }
     if text.is_empty() { "the object".to_owned() } else { text }
-}
-
-fn entry<'s>(state: &'s mut Value, key: &str) -> &'s mut Value {
-    if !state.is_object() {
-        *state = Value::Object(Map::new());
-    }
-    &mut state[key]
 }
 
 fn add(counts: &mut Value, name: &str, certain: &BTreeSet<String>, possible: &BTreeSet<String>) {

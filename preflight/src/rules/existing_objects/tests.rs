@@ -245,3 +245,34 @@ fn item_that_becomes_invalid_counts_beside_one_that_was_invalid_before() {
     let found = after(ruled(json!([small])), ruled(json!([small, even])), &[foo("one", json!({"size": 9}))]);
     insta::assert_snapshot!(found, @r#"ratcheted Warning: 1 Foo object is invalid, and tolerated as long as that part does not change at "v1": spec (1, such as team/one)"#);
 }
+
+#[test]
+fn object_whose_correction_is_rejected_counts_as_it_is() {
+    let size = || json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]});
+    let old = definition(&[("v1", true, spec(json!({"size": size(), "b": {"type": "string"}})))]);
+    let new = definition(&[("v1", true, spec(json!({"size": size()})))]);
+    let objects = [foo("one", json!({"size": 5, "b": "2"}))];
+    let found = |size: i64| {
+        let corrected = planned(Operation::Update, objects[0].clone(), Some(foo("one", json!({"size": size}))));
+        lines(&judged_with(old.clone(), new.clone(), vec![corrected], Ok(&objects)))
+    };
+    assert_eq!(found(6), "");
+    insta::assert_snapshot!(found(4), @r#"lossy Error: 1 Foo object loses fields at its next write at "v1": spec.b (1, such as team/one)"#);
+}
+
+#[test]
+fn embedded_resource_in_status_that_was_invalid_before_is_not_reported() {
+    let of = |crd: Value| {
+        let mut crd = definition(&[("v1", true, crd)]);
+        let version = &mut crd["spec"]["versions"][0];
+        version["subresources"] = json!({"status": {}});
+        let template = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true});
+        version["schema"]["openAPIV3Schema"]["properties"]["status"] = spec(json!({"template": template}));
+        crd
+    };
+    let mut object = foo("one", json!({}));
+    object["status"] = json!({"template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "not a name"}}});
+    let more = spec(json!({"a": {"type": "string"}}));
+    assert_eq!(lines(&judged(of(spec(json!({}))), of(more), Ok(&[object]))), "");
+}

@@ -42,6 +42,13 @@ fn object_that_the_run_corrects_or_deletes_is_not_affected() {
 }
 
 #[test]
+fn deleted_object_with_finalizers_may_be_affected() {
+    let mut object = sized("a", 11);
+    object["metadata"]["finalizers"] = json!(["ex.com/cleanup"]);
+    assert_eq!(affected(vec![delete(object.clone())], vec![object]), "Refused shop/a");
+}
+
+#[test]
 fn object_that_the_run_breaks_is_affected_although_it_is_valid_now() {
     assert_eq!(affected(vec![written(12)], vec![sized("a", 3)]), "Refused shop/a");
 }
@@ -74,6 +81,56 @@ fn correction_that_a_rule_on_the_old_object_rejects_does_not_count() {
     let changes = vec![update(old, edited(ruled)), written(3)];
     let report = run_with(changes, &json!({"liveObjects": "decide"}), Ok(vec![sized("a", 11)]));
     assert_eq!(report.findings[0].affected(), 1, "{report:?}");
+}
+
+#[test]
+fn correction_that_may_be_rejected_leaves_the_object_undecided() {
+    let schema = |crd: &mut Value| {
+        let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec["properties"]["size"]["x-kubernetes-validations"] = json!([{"rule": "cannot be read"}]);
+    };
+    let mut old = edited(schema);
+    old["status"] = json!({"storedVersions": ["v1"]});
+    let new = edited(|crd| {
+        schema(crd);
+        bounded(crd);
+    });
+    let report =
+        run_with(vec![update(old, new), written(3)], &json!({"liveObjects": "decide"}), Ok(vec![sized("a", 11)]));
+    let found = report.findings.iter().find(|it| it.check == "maximum").and_then(|it| it.live_objects.as_ref());
+    assert_eq!(found.map(|live| (live.affected, live.up_to)), Some((1, true)), "{report:?}");
+}
+
+#[test]
+fn object_whose_correction_is_rejected_stays_undecided() {
+    let object = |note: &str, size: i64| {
+        let mut object = sized("a", size);
+        object["spec"]["note"] = json!(note);
+        object
+    };
+    let with = |note: Value, rules: Value| {
+        edited(|crd| {
+            let spec = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+            let size = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]});
+            *spec = json!({"type": "object", "properties": {"size": size, "note": note}});
+            spec["x-kubernetes-validations"] = rules;
+        })
+    };
+    let mut old = with(json!({"type": "string"}), json!([]));
+    old["status"] = json!({"storedVersions": ["v1"]});
+    let new = with(json!({"type": "string", "maxLength": 2}), json!([{"rule": "!has(self.size) || self.size > 1"}]));
+    let correction = |size: i64| {
+        let result = Some(Arc::new(object("a", size)));
+        Change { result, ..update(object("long", 5), object("a", size)) }
+    };
+    let message = |size: i64| {
+        let changes = vec![update(old.clone(), new.clone()), correction(size)];
+        let report = run_with(changes, &json!({"liveObjects": "decide"}), Ok(vec![object("long", 5)]));
+        let found = report.findings.into_iter().find(|it| it.check == "x-kubernetes-validations");
+        found.expect("a finding").message
+    };
+    assert!(message(6).ends_with(" (no live object is affected)"), "{}", message(6));
+    assert!(message(4).ends_with(" (not decided by live objects: 1 of them cannot be judged)"), "{}", message(4));
 }
 
 #[test]
