@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::subject::{NAME, is_crd};
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
-use crate::finding::{Finding, Severity, Verdict};
+use crate::finding::{Finding, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
 use crate::rules::counters::entry;
 use crate::source::PathSegment;
@@ -23,7 +23,7 @@ pub(super) const CHECK: &str = "namesConflict";
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CrdName {
     text: String,
-    /// What it is, in words: `short name`.
+    /// Its role in words: `short name`.
     role: &'static str,
     /// Whether it names the kind, and not the resource.
     is_kind: bool,
@@ -48,7 +48,7 @@ fn read(value: &Value, pointer: &str) -> Vec<CrdName> {
     single.chain(short).collect()
 }
 
-/// The names that a CRD asks for, with those that the API server fills in.
+/// Collects the names that a CRD requests, with those that the API server fills in.
 fn requested(definition: &Value) -> Vec<CrdName> {
     let crd = Crd::of(definition);
     let mut names = read(definition, "/spec/names");
@@ -62,7 +62,7 @@ fn requested(definition: &Value) -> Vec<CrdName> {
     names
 }
 
-/// The names that a CRD has: those that the server has accepted, or without a status all that it asks for.
+/// Collects the names that a CRD has: those that the server has accepted, or without a status all that it requests.
 fn held(definition: &Value) -> Vec<CrdName> {
     let accepted = read(definition, "/status/acceptedNames");
     if accepted.is_empty() && definition.pointer("/status/conditions").is_none() {
@@ -71,7 +71,7 @@ fn held(definition: &Value) -> Vec<CrdName> {
     accepted
 }
 
-/// A CRD that asks for names which it does not have yet.
+/// A CRD that requests names which it does not have yet.
 struct Request<'f> {
     change: &'f Change,
     group: &'f str,
@@ -90,7 +90,10 @@ fn request(change: &Change) -> Option<Request<'_>> {
     let after = change.desired.as_deref().or_else(|| change.after())?;
     let asked: Vec<CrdName> = live.map(requested).unwrap_or_default();
     let is_new = |name: &CrdName| !asked.iter().any(|it| (&it.text, it.role) == (&name.text, name.role));
-    let names: Vec<CrdName> = requested(after).into_iter().filter(is_new).collect();
+    let mut names: Vec<CrdName> = requested(after).into_iter().filter(is_new).collect();
+    // A text that is requested twice is one name.
+    names.sort_by(|one, other| (&one.text, one.is_kind).cmp(&(&other.text, other.is_kind)));
+    names.dedup_by(|one, other| (&one.text, one.is_kind) == (&other.text, other.is_kind));
     let own = live.map(held).unwrap_or_default();
     (!names.is_empty()).then(|| Request { change, group: Crd::of(after).group(), names, own })
 }
@@ -106,12 +109,12 @@ fn all_crds() -> Need {
     }
 }
 
-/// The CRDs of the cluster, if one asks for a name.
+/// Returns the stream of all CRDs, if one requests a name.
 pub(super) fn need(changes: &ChangeSet) -> Option<Need> {
     (!requests(changes).is_empty()).then(all_crds)
 }
 
-/// Whether a stream is that of [`need`].
+/// Returns whether a stream is that of [`need`].
 pub(super) fn is_answered_by(need: &Need) -> bool {
     *need == all_crds()
 }
@@ -143,11 +146,13 @@ struct Owner {
 /// Reports the names that another CRD has.
 pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
     let requests = requests(&facts.changes);
-    let Some(first) = requests.first() else { return };
+    if requests.is_empty() {
+        return;
+    }
     let listed = match facts.folded(NAME, &all_crds()) {
         Some(Folded::State { state, .. }) => state.clone(),
         Some(Folded::Unable(reason)) => {
-            findings.push(unchecked(first.change, reason));
+            findings.extend(requests.iter().map(|request| unchecked(request.change, reason)));
             Value::Null
         }
         None => Value::Null,
@@ -169,7 +174,7 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
                 continue;
             }
             let Some(after) = change.after().filter(|after| Crd::of(after).group() == request.group) else { continue };
-            // Of two CRDs that ask for the same name, the second one is told.
+            // Of two CRDs that request one name, the second one has the finding.
             let asks = requests.iter().position(|other| other.change.object.name == *name);
             let names = match asks {
                 Some(other) if other > index => change.live.as_deref().map(held).unwrap_or_default(),
@@ -223,12 +228,12 @@ fn finding(request: &Request<'_>, name: &CrdName, owner: &Owner, theirs: &CrdNam
     finding
 }
 
-/// A warning that the CRDs of the cluster could not be listed.
+/// Reports that the names of a CRD could not be compared with those of the cluster.
 fn unchecked(change: &Change, reason: &str) -> Finding {
     let message = format!(
-        "whether another CRD has a name of a new CRD is not known: the CRDs of the cluster could not be listed: {reason}"
+        "whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: {reason}"
     );
-    let mut finding = Finding::new(NAME, CHECK, Verdict::Change, change.object.clone(), message).at(change.locate(&[]));
-    finding.severity = Severity::Warning;
-    finding
+    Finding::new(NAME, CHECK, Verdict::Unknown, change.object.clone(), message)
+        .at(change.locate(&[]))
+        .remedy("grant `list` for customresourcedefinitions, or waive this finding if no other CRD has the names")
 }

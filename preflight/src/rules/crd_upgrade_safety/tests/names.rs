@@ -110,7 +110,21 @@ fn crd_with_a_short_name_equal_to_its_own_singular_is_refused_once_it_has_that()
 }
 
 #[test]
-fn names_are_not_checked_without_a_list_of_crds_and_that_is_said() {
-    let report = run_with(vec![create(crd("ex.com", "gears", "Gear", &[]))], &json!({}), Err("forbidden"));
-    insta::assert_snapshot!(lines(&report), @r#"namesConflict Change Warning: whether another CRD has a name of a new CRD is not known: the CRDs of the cluster could not be listed: forbidden"#);
+fn names_without_a_list_of_crds_are_unknown() {
+    let changes = vec![create(crd("ex.com", "gears", "Gear", &[])), create(crd("ex.com", "goods", "Good", &[]))];
+    let report = run_with(changes, &json!({}), Err("forbidden"));
+    insta::assert_snapshot!(lines(&report), @r#"
+    namesConflict Unknown Error: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
+    namesConflict Unknown Error: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
+    "#);
+}
+
+#[test]
+fn name_that_a_crd_asks_for_twice_has_one_finding() {
+    let other = vec![established(crd("ex.com", "gears", "Gear", &["g"]))];
+    let found = conflicts(vec![create(crd("ex.com", "goods", "Good", &["g", "g", "gear"]))], other);
+    insta::assert_snapshot!(found, @r#"
+    goods.ex.com Error spec.names.shortNames[0] (line 13): short name "g" is the short name of CRD gears.ex.com: the API server does not accept the names, and does not serve the CRD
+    goods.ex.com Error spec.names.shortNames[2] (line 15): short name "gear" is the singular name of CRD gears.ex.com: the API server does not accept the names, and does not serve the CRD
+    "#);
 }
