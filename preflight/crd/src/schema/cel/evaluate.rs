@@ -32,6 +32,9 @@ fn cost_of(expression: &Expression) -> u64 {
     }
 }
 
+/// Cost of adding an item to the result so far: a list of one item is made and appended.
+const ADDED_ITEM: u64 = 12;
+
 /// Returns the cost of one iteration of a macro, without its body: for the condition to continue, and for the
 /// result so far.
 fn cost_of_iteration(function: &str) -> u64 {
@@ -39,9 +42,7 @@ fn cost_of_iteration(function: &str) -> u64 {
         "all" => 3,
         "exists" => 4,
         // The count so far is read as part of a condition, which costs nothing.
-        "exists_one" => 0,
-        // A list of one item is added to the result.
-        "map" | "filter" => 11,
+        // Neither does a result that stays as it is.
         _ => 0,
     }
 }
@@ -436,6 +437,7 @@ impl<'a> Comprehension<'_, '_, 'a> {
             self.enter(&round);
             let last = self.bodies.len() - 1;
             if last == 0 || self.truth(0)? {
+                self.evaluator.costs(ADDED_ITEM)?;
                 items.push(self.body(last)?);
             }
         }
@@ -447,6 +449,8 @@ impl<'a> Comprehension<'_, '_, 'a> {
         for round in std::mem::take(&mut self.rounds) {
             self.enter(&round);
             if self.truth(0)? {
+                // The item itself is read as well.
+                self.evaluator.costs(ADDED_ITEM + 1)?;
                 items.push(round.first.1);
             }
         }

@@ -264,6 +264,28 @@ proptest::proptest! {
     }
 }
 
+/// The longest lists were found on an API server 1.36.3.
+#[test]
+fn macro_is_charged_for_the_items_that_it_keeps() {
+    let schema = Schema::of(&json!({"type": "array", "items": {"type": "integer"}}));
+    let numbers: Vec<u32> = (0..700).collect();
+    for (inner, longest) in [
+        ("self.map(y, y)", Some(276)),
+        ("self.map(y, true, y)", Some(276)),
+        ("self.transformList(i, y, y)", Some(276)),
+        ("self.map(y, false, y)", None),
+        ("self.filter(y, true)", Some(275)),
+        ("self.filter(y, y > x)", Some(323)),
+        ("self.filter(y, false)", None),
+    ] {
+        let program = Program::compile(&format!("self.map(x, {inner}).size() >= 0")).expect(inner);
+        let judge = |count: usize| program.evaluate(&schema, &json!(numbers[..count]), None);
+        assert_eq!(judge(longest.unwrap_or(700)), Truth::True, "{inner}");
+        let more = longest.map(|longest| judge(longest + 3));
+        assert!(more.is_none_or(|more| matches!(more, Truth::Error(_))), "{inner}");
+    }
+}
+
 #[test]
 fn maximum_cost_depends_on_the_sizes_of_all_operands() {
     let list = |most: u32| json!({"type": "array", "maxItems": most, "items": {"type": "string", "maxLength": 5}});
