@@ -7,6 +7,7 @@ use pushback_preflight::conversion::{ConversionPlan, read};
 use pushback_preflight::object::split_api_version;
 use pushback_preflight::source::Document;
 use pushback_preflight::{ObjectExt, Position};
+use serde_json::Value;
 
 use crate::manifest::InputError;
 use crate::manifest::yaml::{self, Limits};
@@ -17,6 +18,9 @@ const PLAN: &str = "ConversionPlan";
 const OWN_GROUP: &str = "pushback.dev";
 /// API groups of Config documents. `v1` is that of a kubeconfig, which is something else.
 const CONFIG_GROUPS: [&str; 2] = [OWN_GROUP, "kapp.k14s.io"];
+
+/// Parts of a plan that decide something. A plan without any of them cannot be told from the start of a longer one.
+const DECISIONS: [&str; 3] = ["policy", "steps", "hooks"];
 
 /// What a file is given for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +47,16 @@ pub(super) struct ConversionDocuments {
     pub(super) crds: Vec<Document>,
 }
 
+/// Returns whether a part of a plan says anything.
+fn has_entries(part: Option<&Value>) -> bool {
+    match part {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(_) => true,
+    }
+}
+
 /// Reads a file.
 ///
 /// # Errors
@@ -59,6 +73,16 @@ pub(super) fn parse(name: &str, bytes: &[u8], roles: &[FileRole]) -> Result<Conv
         }
         if kind == PLAN || group == OWN_GROUP {
             match read(&document) {
+                Ok(_) if !DECISIONS.iter().any(|field| has_entries(document.value.get(*field))) => {
+                    errors.push(InputError {
+                        message: format!("expected one of {} in a {PLAN}, found none", DECISIONS.join(", ")),
+                        position: document.positions.start(),
+                        hints: vec![
+                            "The file may be incomplete: compare it with its original.".to_owned(),
+                            "A plan that adds nothing to the schemas has `policy: {unassessed: error}`.".to_owned(),
+                        ],
+                    })
+                }
                 Ok(plan) => found.plans.push(PlanDocument { plan, document }),
                 Err(more) => errors.extend(more),
             }

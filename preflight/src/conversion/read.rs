@@ -19,9 +19,6 @@ const API_VERSION: &str = "pushback.dev/v1alpha1";
 /// `kind` of plans.
 const KIND: &str = "ConversionPlan";
 
-/// The hint for a plan that is complete and says nothing.
-const EMPTY_PLAN: &str = "a plan that adds nothing to the schemas has `policy: {unassessed: error}`";
-
 const STEP_KEYS: [&str; 13] = [
     "from",
     "to",
@@ -127,14 +124,6 @@ fn plan(root: &Node<'_>, is_document: bool) -> ConversionPlan {
         }
     }
     plan.hooks = fields.list("hooks").iter().map(version_hooks).collect();
-    let policy = fields.optional("policy");
-    let has_policy = policy.is_some_and(|node| node.value().as_object().is_none_or(|policy| !policy.is_empty()));
-    if plan.steps.is_empty() && plan.hooks.is_empty() && !has_policy {
-        root.note(
-            "expected a policy, steps or hooks, found none",
-            &["the file may be incomplete: compare it with its original", EMPTY_PLAN],
-        );
-    }
     plan
 }
 
