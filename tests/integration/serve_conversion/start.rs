@@ -81,7 +81,7 @@ fn what_cannot_be_served_is_refused_at_the_start() {
     refused(place.run(&none), "empty.yaml: expected a CustomResourceDefinition, found none");
     // Without its plan, the server would answer with empty objects.
     let whole = "apiVersion: pushback.dev/v1alpha1\nkind: ConversionPlan\nmetadata: {name: tests.example.com}\n";
-    for cut in ["", &whole[..40], &whole[..whole.len() - 3], "# plan\n", "apiVersion: v1\nkind: List\n"] {
+    for cut in ["", whole, &whole[..40], &whole[..whole.len() - 3], "# plan\n", "apiVersion: v1\nkind: List\n"] {
         place.write("changed.yaml", cut);
         refused(served(&place, &["--tls-key", "tls.key", "--plan", "changed.yaml"]), "changed.yaml");
     }
