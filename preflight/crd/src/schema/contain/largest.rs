@@ -15,8 +15,8 @@ use crate::schema::model::{CelRule, Schema, Type};
 
 /// Values in a largest object at most.
 const MOST_VALUES: usize = 60_000;
-/// Items of a list, and keys of a map, without a maximum.
-const UNBOUNDED: i64 = 1_000;
+/// Items of a list, and keys of a map, without a maximum: as many as the bound of the cost counts.
+const UNBOUNDED: i64 = 10_000;
 /// Characters of a text where texts are short: those of many items are small together.
 const SHORT: usize = 40;
 /// Characters of a long text without a maximum.
@@ -28,8 +28,16 @@ const MOST_CHARACTERS: usize = 1_300_000;
 struct Room {
     values: usize,
     characters: usize,
-    /// Whether texts are as long as can be.
-    has_long_texts: bool,
+    texts: TextStyle,
+}
+
+/// How texts are written.
+#[derive(Clone, Copy, Debug)]
+struct TextStyle {
+    /// As long as can be.
+    is_long: bool,
+    /// Of digits, and not of small letters.
+    has_digits: bool,
 }
 
 impl<'s> Judge<'s> {
@@ -50,17 +58,26 @@ impl<'s> Judge<'s> {
                 Outcome::Empty => return None,
                 Outcome::Unknown(_) => None,
             };
-            for has_long_texts in [false, true] {
-                let object = found.clone().and_then(|it| self.enlarged(suspect, rule, old, it, has_long_texts));
-                match object.map(|object| (look(&object), object)) {
-                    // It cannot be made smaller.
-                    Some((Confirmed::Damaged(damage), witness)) if damage.keyword == suspect.keyword => {
-                        return Some(SchemaProof::Breaking { witness, damage });
+            for is_long in [false, true] {
+                let mut is_tried = false;
+                for has_digits in [false, true] {
+                    let texts = TextStyle { is_long, has_digits };
+                    let object = found.clone().and_then(|it| self.enlarged(suspect, rule, old, it, texts));
+                    match object.map(|object| (look(&object), object)) {
+                        // It cannot be made smaller.
+                        Some((Confirmed::Damaged(damage), witness)) if damage.keyword == suspect.keyword => {
+                            return Some(SchemaProof::Breaking { witness, damage });
+                        }
+                        Some((Confirmed::Unharmed, _)) => {
+                            is_tried = true;
+                            break;
+                        }
+                        // A pattern may allow other texts.
+                        _ => {}
                     }
-                    Some((Confirmed::Unharmed, _)) => {}
-                    // A pattern may not allow long texts.
-                    None | Some((Confirmed::NotAccepted(..) | Confirmed::Damaged(_), _)) if has_long_texts => {}
-                    _ => open = Some(unknown(suspect)),
+                }
+                if !is_tried {
+                    open = Some(unknown(suspect));
                 }
             }
         }
@@ -74,11 +91,11 @@ impl<'s> Judge<'s> {
         rule: &CelRule,
         old: &Schema,
         mut object: Value,
-        has_long_texts: bool,
+        texts: TextStyle,
     ) -> Option<Value> {
         let program = Program::shared(rule).ok()?;
         let node = first_value_at(&mut object, &suspect.steps)?;
-        let mut room = Room { values: MOST_VALUES, characters: MOST_CHARACTERS, has_long_texts };
+        let mut room = Room { values: MOST_VALUES, characters: MOST_CHARACTERS, texts };
         for path in program.hints().paths.keys() {
             match (path.first(), &mut *node) {
                 (Some(HintStep::Field(name)), Value::Object(fields)) if old.properties.contains_key(name) => {
@@ -125,17 +142,23 @@ fn largest(schema: &Schema, index: usize, room: &mut Room) -> Option<Value> {
         }
         Some(Type::String) => {
             let most = schema.length.most.and_then(|most| usize::try_from(most).ok());
-            let most = if room.has_long_texts {
+            let most = if room.texts.is_long {
                 most.unwrap_or(LONG).min(room.characters.max(SHORT))
             } else {
                 most.unwrap_or(SHORT).min(SHORT)
             };
             room.characters = room.characters.saturating_sub(most);
-            let digits = index.to_string();
-            format!("{}{digits}", "a".repeat(most.saturating_sub(digits.len()))).into()
+            text(index, most, room.texts.has_digits).into()
         }
         None => index.into(),
     })
+}
+
+/// Returns a text of this length that differs from those of other indices, if it is long enough.
+fn text(index: usize, length: usize, has_digits: bool) -> String {
+    let digits = index.to_string();
+    let text = format!("{}{digits}", "0".repeat(length.saturating_sub(digits.len())));
+    if has_digits { text } else { text.bytes().map(|digit| char::from(digit - b'0' + b'a')).collect() }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "out of range it is out of bounds, too, and refused")]
@@ -158,6 +181,35 @@ mod tests {
     use crate::schema::contain::compare;
     use crate::schema::pipeline::Server;
     use crate::schema::testing::resource;
+
+    /// The proof of a rule that is added to a list of texts, all of which it accepts.
+    fn proof_of(most: Option<u32>, pattern: &str, rule: &str) -> Option<SchemaProof> {
+        let mut list = json!({"type": "array", "items": {"type": "string", "maxLength": 300, "pattern": pattern}});
+        most.into_iter().for_each(|most| list["maxItems"] = most.into());
+        let schema = |rules: Value| {
+            let spec = json!({"type": "object", "properties": {"l": list}, "x-kubernetes-validations": rules});
+            Schema::of(&json!({"type": "object", "properties": {"spec": spec}}))
+        };
+        let (old, new) = (schema(json!([])), schema(json!([{"rule": format!("!has(self.l) || {rule} || true")}])));
+        compare(&resource(&old), &resource(&new), Server::default()).pop().map(|found| found.proof)
+    }
+
+    #[test]
+    fn costly_rule_of_texts_with_a_pattern_is_tried_on_texts_that_match() {
+        let pairs = "self.l.all(x, self.l.all(y, x + y != ''))";
+        for pattern in ["^[a-z]+$", "^[0-9]+$", "^[a-z0-9]+$"] {
+            assert!(matches!(proof_of(Some(300), pattern, pairs), Some(SchemaProof::Breaking { .. })), "{pattern}");
+            assert!(matches!(proof_of(Some(10), pattern, pairs), Some(SchemaProof::Safe) | None), "{pattern}");
+        }
+        let other = proof_of(Some(300), "^[A-Z]+$", pairs);
+        assert!(matches!(other, Some(SchemaProof::Unknown { .. })), "{other:?}");
+    }
+
+    #[test]
+    fn costly_rule_of_a_list_without_a_maximum_is_tried_on_ten_thousand_items() {
+        let found = proof_of(None, "^[a-z]+$", "self.l.all(x, (x + x + x + x + x + x + x + x).size() > 0)");
+        assert!(matches!(found, Some(SchemaProof::Breaking { .. })), "{found:?}");
+    }
 
     #[test]
     fn rule_that_long_texts_make_too_costly_is_not_safe() {
