@@ -23,7 +23,7 @@ use crate::schema::model::{CelRule, Schema, Type};
 const TRIED: usize = 24;
 
 impl<'s> Judge<'s> {
-    /// Finds an object that these rules read otherwise, and reject.
+    /// Finds an object that these rules read otherwise, and reject. Unknown, if one of the objects could not be judged.
     pub(super) fn judge_misread(
         &mut self,
         suspect: &Suspect<'s>,
@@ -31,10 +31,18 @@ impl<'s> Judge<'s> {
         nodes: [&'s Schema; 2],
     ) -> Option<SchemaProof> {
         let look = self.opinion(suspect);
+        let mut open = None;
         let formulas: Vec<Formula<'s>> =
             rules.iter().flat_map(|rule| unusual_values(rule, nodes)).take(TRIED).collect();
         for formula in formulas {
-            let Outcome::Found(object) = self.search(lifted(&suspect.steps, formula.clone())) else { continue };
+            let object = match self.search(lifted(&suspect.steps, formula.clone())) {
+                Outcome::Found(object) => object,
+                Outcome::Empty => continue,
+                Outcome::Unknown(keyword) => {
+                    open.get_or_insert_with(|| SchemaProof::unknown(&keyword));
+                    continue;
+                }
+            };
             match look(&object) {
                 Confirmed::Damaged(damage) if damage.keyword == suspect.keyword => {
                     return Some(breaking(object, damage, &look));
@@ -46,10 +54,14 @@ impl<'s> Judge<'s> {
                         return Some(proof);
                     }
                 }
+                Confirmed::Undecided(reason) => {
+                    let keyword = suspect.keyword.to_owned();
+                    open.get_or_insert(SchemaProof::Unknown { keyword, reason: Some(reason) });
+                }
                 _ => {}
             }
         }
-        None
+        open
     }
 }
 

@@ -46,11 +46,13 @@ impl<'s> Judge<'s> {
         if matches!(proof, SchemaProof::Breaking { .. }) {
             return proof;
         }
-        if let Some(mut misread) = self.judge_misread(suspect, &rules, [old, new]) {
-            if let SchemaProof::Breaking { damage, witness } = &mut misread {
-                damage.is_unusual = proof == SchemaProof::Safe && holds_unusual(self.before, witness);
+        match self.judge_misread(suspect, &rules, [old, new]) {
+            Some(SchemaProof::Breaking { witness, mut damage }) => {
+                damage.is_unusual = proof == SchemaProof::Safe && holds_unusual(self.before, &witness);
+                return SchemaProof::Breaking { witness, damage };
             }
-            return misread;
+            Some(open) if proof == SchemaProof::Safe => return open,
+            _ => {}
         }
         match (proof, self.judge_costs(suspect, &rules, old)) {
             (SchemaProof::Safe, Some(costly)) | (_, Some(costly @ SchemaProof::Breaking { .. })) => costly,
