@@ -107,9 +107,11 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
     let (mut everywhere, mut at_the_parent) = (!upgrade.server.ratchets(), of_the_parent(&damage.keyword));
     if let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) {
         let stored = pipeline::create(&old, upgrade.server, witness).object;
-        let wrong = pipeline::create(&new, upgrade.server, &stored).errors;
+        let [again, sent] = [&stored, witness].map(|object| pipeline::create(&new, upgrade.server, object));
+        let wrong: Vec<_> = again.write_errors().collect();
         if wrong.is_empty() {
-            return Blocked::Apply;
+            // What is stored stays valid, and the manifest that it came from need not be.
+            return if sent.write_errors().next().is_some() { Blocked::Create } else { Blocked::Apply };
         }
         // A rule with an `optionalOldSelf` may refuse new objects alone; without ratcheting an update shows that.
         let unratcheted = pipeline::Server { minor: 29 };

@@ -100,3 +100,24 @@ fn what_a_server_would_refuse_is_told_where_it_is_new() {
     assert_eq!((version.as_str(), path::field_path(&steps).as_str()), ("v2", "spec.name"));
     assert_eq!(refusals(Some(&new), &new), []);
 }
+
+#[test]
+fn removed_default_of_a_required_field_blocks_creation() {
+    let with = |field: Value| {
+        let mut crd = widgets(&json!({"a": field}), &json!({"a": field}));
+        for version in crd["spec"]["versions"].as_array_mut().expect("versions") {
+            version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] = json!(["a"]);
+        }
+        crd
+    };
+    let (old, new) = (with(json!({"type": "string", "default": "x"})), with(json!({"type": "string"})));
+    let changes = compare(&Upgrade::of(&old, &new, Server::default()));
+    let of_default = changes.iter().filter(|change| change.keyword == "default");
+    let blocks: Vec<Option<Blocked>> = of_default
+        .map(|change| match &change.proof {
+            Proof::Breaking { blocks, .. } => *blocks,
+            _ => None,
+        })
+        .collect();
+    assert_eq!(blocks, [Some(Blocked::Create), Some(Blocked::Create)]);
+}
