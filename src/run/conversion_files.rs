@@ -81,7 +81,7 @@ pub(super) fn parse(name: &str, bytes: &[u8], roles: &[FileRole]) -> Result<Conv
                             "The file may be incomplete: compare it with its original.".to_owned(),
                             "A plan that adds nothing to the schemas has `policy: {unassessed: error}`.".to_owned(),
                         ],
-                    })
+                    });
                 }
                 Ok(plan) => found.plans.push(PlanDocument { plan, document }),
                 Err(more) => errors.extend(more),

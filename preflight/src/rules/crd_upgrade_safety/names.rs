@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::subject::{NAME, is_crd};
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
-use crate::finding::{Finding, Verdict};
+use crate::finding::{Finding, Severity, Verdict};
 use crate::object::{ObjectExt, ObjectRef};
 use crate::rules::counters::entry;
 use crate::source::PathSegment;
@@ -233,7 +233,10 @@ fn unchecked(change: &Change, reason: &str) -> Finding {
     let message = format!(
         "whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: {reason}"
     );
-    Finding::new(NAME, CHECK, Verdict::Unknown, change.object.clone(), message)
+    let mut finding = Finding::new(NAME, CHECK, Verdict::Unknown, change.object.clone(), message)
         .at(change.locate(&[]))
-        .remedy("grant `list` for customresourcedefinitions, or waive this finding if no other CRD has the names")
+        .remedy("grant `list` for customresourcedefinitions, or waive this finding if no other CRD has the names");
+    // Who may create CRDs but not list them is not refused by default: a conflict keeps the new CRD from being served, and nothing else.
+    finding.severity = Severity::Warning;
+    finding
 }

@@ -114,8 +114,8 @@ fn names_without_a_list_of_crds_are_unknown() {
     let changes = vec![create(crd("ex.com", "gears", "Gear", &[])), create(crd("ex.com", "goods", "Good", &[]))];
     let report = run_with(changes, &json!({}), Err("forbidden"));
     insta::assert_snapshot!(lines(&report), @r#"
-    namesConflict Unknown Error: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
-    namesConflict Unknown Error: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
+    namesConflict Unknown Warning: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
+    namesConflict Unknown Warning: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
     "#);
 }
 
