@@ -233,7 +233,7 @@ fn unchecked(change: &Change, reason: &str) -> Finding {
     let message = format!(
         "whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: {reason}"
     );
-    let mut finding = Finding::new(NAME, CHECK, Verdict::Unknown, change.object.clone(), message)
+    let mut finding = Finding::new(NAME, CHECK, Verdict::Change, change.object.clone(), message)
         .at(change.locate(&[]))
         .remedy("grant `list` for customresourcedefinitions, or waive this finding if no other CRD has the names");
     // Who may create CRDs but not list them is not refused by default: a conflict keeps the new CRD from being served, and nothing else.

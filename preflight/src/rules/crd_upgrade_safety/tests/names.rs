@@ -110,12 +110,12 @@ fn crd_with_a_short_name_equal_to_its_own_singular_is_refused_once_it_has_that()
 }
 
 #[test]
-fn names_without_a_list_of_crds_are_unknown() {
+fn names_without_a_list_of_crds_are_a_warning_for_each_crd() {
     let changes = vec![create(crd("ex.com", "gears", "Gear", &[])), create(crd("ex.com", "goods", "Good", &[]))];
     let report = run_with(changes, &json!({}), Err("forbidden"));
     insta::assert_snapshot!(lines(&report), @r#"
-    namesConflict Unknown Warning: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
-    namesConflict Unknown Warning: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
+    namesConflict Change Warning: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
+    namesConflict Change Warning: whether another CRD has one of its names is not known: the CRDs of the cluster could not be listed: forbidden
     "#);
 }
 
