@@ -453,7 +453,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Returns whether the cluster did not look at the request at all: nothing follows from it about the object.
+    /// Returns whether the cluster gave no answer about the object: it must be asked again.
     #[must_use]
     pub fn is_unanswered(self) -> bool {
         matches!(self, Self::Unreachable | Self::Unauthorized | Self::Timeout | Self::Busy)

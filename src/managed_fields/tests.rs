@@ -271,9 +271,10 @@ fn fields_of_others_are_named_where_they_are_not_what_the_manifest_says() {
                              "k:{\"name\":\"web\"}": {"f:image": {}, "f:gone": {}}},
         }}}),
     ));
-    let told: Vec<String> = foreign_fields(&object, &manifest, "pushback").iter().map(ForeignField::describe).collect();
+    let described: Vec<String> =
+        foreign_fields(&object, &manifest, "pushback").iter().map(ForeignField::describe).collect();
     assert_eq!(
-        told,
+        described,
         [
             "spec.template.spec.containers[0].image is not what the manifest says: kubectl-edit set it",
             "spec.template.spec.nodeSelector.disk is not in the manifest: kubectl-edit set it",

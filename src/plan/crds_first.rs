@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pushback_preflight::{ObjectExt as _, Operation};
 
 use super::conversion_backends::ConversionBackend;
-use super::graph::{ChangeNode, NodeOperation, Position, Rule};
+use super::graph::{ChangeNode, NodeOperation, Rule};
 use super::{Planned, operators};
 
 /// Group of the CRDs that come before every workload. No user's group name contains a space.
@@ -37,17 +37,12 @@ pub(super) fn order(objects: &[Planned], backends: &[ConversionBackend], nodes: 
         let others = moved.iter().enumerate().filter(|(_, backend)| !backend.new.contains(&workload));
         let groups =
             [CRDS.to_owned(), OBJECTS.to_owned()].into_iter().chain(others.map(|(number, _)| moved_group(number)));
-        nodes[workload].rules.extend(groups.map(after));
+        nodes[workload].rules.extend(groups.map(|group| Rule::after(NodeOperation::Upsert, &group)));
     }
 }
 
 fn moved_group(number: usize) -> String {
     format!("CRD {number} after its backend")
-}
-
-fn after(group: String) -> Rule {
-    let upsert = NodeOperation::Upsert;
-    Rule { own: upsert, position: Position::After, other: upsert, group, ignore_if_cyclical: true }
 }
 
 fn is_written_crd(planned: &Planned) -> bool {

@@ -26,8 +26,8 @@ pub fn is_kept(object: &Value) -> bool {
     object.annotation(RESOURCE_POLICY).is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))
 }
 
-/// Removes hooks of other commands from the manifests. One warning names those, and one the hooks that are applied like any other
-/// object.
+/// Removes hooks of other commands from the manifests. One warning names those, another one the hooks that are applied like
+/// other objects.
 pub fn leave_out_hooks(manifests: &mut Vec<Manifest>, warnings: &mut Vec<InputWarning>) {
     let left_out: Vec<Manifest> =
         manifests.extract_if(.., |manifest| is_hook_of_other_command(&manifest.value)).collect();
@@ -38,7 +38,8 @@ pub fn leave_out_hooks(manifests: &mut Vec<Manifest>, warnings: &mut Vec<InputWa
         "Helm does not run these hooks on install or upgrade; left out",
         &left_out,
     ));
-    let message = "Helm hooks are applied and waited for like other objects, not before or after them, and not deleted afterwards";
+    let message = "Helm hooks are applied and waited for like other objects, not before or after them, and not deleted \
+        afterwards";
     warnings.extend(warning("helm-hook-applied", message, &applied));
 }
 

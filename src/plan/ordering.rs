@@ -47,13 +47,7 @@ pub fn draw(
     if let Some(last) = objects.iter().position(holds_record) {
         for (index, node) in nodes.iter_mut().enumerate() {
             if index == last {
-                node.rules.push(Rule {
-                    own: NodeOperation::Delete,
-                    position: Position::After,
-                    other: NodeOperation::Delete,
-                    group: OTHER_DELETES.to_owned(),
-                    ignore_if_cyclical: true,
-                });
+                node.rules.push(Rule::after(NodeOperation::Delete, OTHER_DELETES));
             } else if node.operation == NodeOperation::Delete {
                 node.groups.push(OTHER_DELETES.to_owned());
             }
@@ -93,13 +87,7 @@ fn delete_custom_resources_first(objects: &[Planned], nodes: &mut [ChangeNode]) 
         if is_custom(index) {
             nodes[index].groups.push(DELETED_CUSTOM_RESOURCES.to_owned());
         } else {
-            nodes[index].rules.push(Rule {
-                own: NodeOperation::Delete,
-                position: Position::After,
-                other: NodeOperation::Delete,
-                group: DELETED_CUSTOM_RESOURCES.to_owned(),
-                ignore_if_cyclical: true,
-            });
+            nodes[index].rules.push(Rule::after(NodeOperation::Delete, DELETED_CUSTOM_RESOURCES));
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct Takeover {
     pub exclusive: Vec<Path>,
     /// Fields that the server does not accept beside the manifest.
     pub blocking: Vec<BlockingField>,
-    /// What the move of entries to the API version of the manifest changes.
+    /// Changes by the move of entries to the API version of the manifest.
     moved: Moved,
     /// Whether the live number of replicas stays although the manifest no longer sets it: an autoscaler maintains it.
     pub keeps_replicas: bool,

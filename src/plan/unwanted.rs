@@ -26,12 +26,12 @@ pub(super) struct Unwanted {
     pub(super) left_alone: Vec<Arc<Value>>,
 }
 
-/// Where the objects are, and whose annotations count there.
+/// Settings for the annotations of live objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Honoured {
-    /// Whether they are on an API server.
+    /// True on an API server, where objects carry the app's label.
     pub(super) is_server: bool,
-    /// Whether objects stay that Helm would keep.
+    /// Keep objects that Helm would keep.
     pub(super) helm: bool,
 }
 

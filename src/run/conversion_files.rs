@@ -19,7 +19,7 @@ const OWN_GROUP: &str = "pushback.dev";
 /// API groups of Config documents. `v1` is that of a kubeconfig, which is something else.
 const CONFIG_GROUPS: [&str; 2] = [OWN_GROUP, "kapp.k14s.io"];
 
-/// Parts of a plan that decide something. A plan without any of them cannot be told from the start of a longer one.
+/// Parts of a plan that decide something. A plan without any of them may be the start of a longer one.
 const DECISIONS: [&str; 3] = ["policy", "steps", "hooks"];
 
 /// What a file is given for.
@@ -47,7 +47,7 @@ pub(super) struct ConversionDocuments {
     pub(super) crds: Vec<Document>,
 }
 
-/// Returns whether a part of a plan says anything.
+/// Returns whether a part of a plan is present and not empty.
 fn has_entries(part: Option<&Value>) -> bool {
     match part {
         None | Some(Value::Null) => false,

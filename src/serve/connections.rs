@@ -95,7 +95,7 @@ impl Connections {
 }
 
 impl Open {
-    /// Whether there was an idle connection to close.
+    /// Closes the connection that has been idle the longest. Returns false if none is idle.
     fn close_idlest(&mut self) -> bool {
         let idle = self.by_id.values_mut().filter(|connection| connection.idle_since.is_some());
         let Some(idlest) = idle.min_by_key(|connection| connection.idle_since) else { return false };

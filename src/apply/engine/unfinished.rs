@@ -72,6 +72,6 @@ fn foreign_reasons(planned: &Planned, live: Option<&Value>) -> Vec<String> {
     let (Some(live), Some(manifest)) = (live, planned.change.desired.as_deref()) else { return Vec::new() };
     let fields = foreign_fields(live, manifest, FIELD_MANAGER);
     let more = fields.len().saturating_sub(FOREIGN_FIELDS);
-    let told = fields.iter().take(FOREIGN_FIELDS).map(ForeignField::describe);
-    told.chain((more > 0).then(|| format!("{more} more fields are set by others"))).collect()
+    let named = fields.iter().take(FOREIGN_FIELDS).map(ForeignField::describe);
+    named.chain((more > 0).then(|| format!("{more} more fields are set by others"))).collect()
 }

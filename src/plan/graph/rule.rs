@@ -48,6 +48,19 @@ pub struct Rule {
     pub ignore_if_cyclical: bool,
 }
 
+impl Rule {
+    /// Creates a rule that orders a change after those of a group with the same operation, unless that closes a cycle.
+    pub(in crate::plan) fn after(operation: NodeOperation, group: &str) -> Self {
+        Self {
+            own: operation,
+            position: Position::After,
+            other: operation,
+            group: group.to_owned(),
+            ignore_if_cyclical: true,
+        }
+    }
+}
+
 /// Parses a rule as written in annotations and Config, as a required one.
 ///
 /// # Errors

@@ -99,7 +99,7 @@ type Removal = (Vec<Vec<Element>>, Continued);
 struct Attempts<'a> {
     scene: Scene<'a>,
     left: usize,
-    /// Whether a dry-run was left out because of the bound.
+    /// True once a dry-run was left out because of the bound.
     is_exhausted: bool,
 }
 

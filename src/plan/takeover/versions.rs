@@ -72,7 +72,7 @@ fn existing(set: &FieldSet, live: &Value) -> FieldSet {
     found
 }
 
-/// Returns the path up to the first list item, for display: the object does not have it, so items have no index.
+/// Displays a path up to its first list item. Items of a path that the object lacks have no index.
 fn display(path: &[Element]) -> String {
     let names: Vec<PathSegment> = path.iter().map_while(Element::name).cloned().map(PathSegment::Key).collect();
     display_path(&names)

@@ -236,7 +236,7 @@ fn unchecked(change: &Change, reason: &str) -> Finding {
     let mut finding = Finding::new(NAME, CHECK, Verdict::Change, change.object.clone(), message)
         .at(change.locate(&[]))
         .remedy("grant `list` for customresourcedefinitions, or waive this finding if no other CRD has the names");
-    // Who may create CRDs but not list them is not refused by default: a conflict keeps the new CRD from being served, and nothing else.
+    // A user who may create CRDs but not list them is not refused: a conflict only keeps the new CRD from being served.
     finding.severity = Severity::Warning;
     finding
 }

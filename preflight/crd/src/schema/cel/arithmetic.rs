@@ -1,6 +1,6 @@
 //! Sums, differences and products of integer fields and sizes, for proofs by the bounds of the fields.
 
-use super::claims::FieldPath;
+use super::names::FieldPath;
 use super::syntax::{Expression, Node};
 
 /// An integer that a rule computes.

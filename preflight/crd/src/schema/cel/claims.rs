@@ -7,15 +7,13 @@ use serde_json::{Value as Json, json};
 
 use super::arithmetic::Arithmetic;
 use super::decimal;
-use super::names::{escape, unescape};
+use super::names::{FieldPath, escape, unescape};
+use super::order::Order;
 use super::syntax::{Expression, Node};
 use super::tallies;
 use super::time::duration;
 use super::value::quantity::exact_nanos;
 use crate::schema::Schema;
-
-/// Field names, each below the previous one; the first is below the value that the claims concern.
-pub type FieldPath = Vec<String>;
 
 /// A claim of a rule. It is true, false or an error, like the rule on the server.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,75 +104,6 @@ impl Term {
     #[must_use]
     pub fn field(path: FieldPath, text: String) -> Self {
         Self { path: Some(path), text, item: None, arithmetic: None }
-    }
-}
-
-/// How two values compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// `==`
-    Equal,
-    /// `!=`
-    Unequal,
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    Greater,
-    /// `>=`
-    AtLeast,
-}
-
-impl Order {
-    pub(super) fn of(operator: &str) -> Option<Self> {
-        Some(match operator {
-            "==" => Self::Equal,
-            "!=" => Self::Unequal,
-            "<" => Self::Less,
-            "<=" => Self::AtMost,
-            ">" => Self::Greater,
-            ">=" => Self::AtLeast,
-            _ => return None,
-        })
-    }
-
-    /// The comparison with its sides exchanged.
-    #[must_use]
-    pub fn flipped(self) -> Self {
-        match self {
-            Self::Less => Self::Greater,
-            Self::AtMost => Self::AtLeast,
-            Self::Greater => Self::Less,
-            Self::AtLeast => Self::AtMost,
-            other => other,
-        }
-    }
-
-    /// The negated comparison.
-    #[must_use]
-    pub fn opposite(self) -> Self {
-        match self {
-            Self::Equal => Self::Unequal,
-            Self::Unequal => Self::Equal,
-            Self::Less => Self::AtLeast,
-            Self::AtMost => Self::Greater,
-            Self::Greater => Self::AtMost,
-            Self::AtLeast => Self::Less,
-        }
-    }
-
-    /// Whether two numbers satisfy the comparison.
-    #[must_use]
-    pub fn holds(self, left: f64, right: f64) -> bool {
-        match self {
-            Self::Equal => left == right,
-            Self::Unequal => left != right,
-            Self::Less => left < right,
-            Self::AtMost => left <= right,
-            Self::Greater => left > right,
-            Self::AtLeast => left >= right,
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Texts that `int()` reads as a number within bounds, as a pattern, so that a rule about the number is one about the
 //! text.
 
-use super::claims::Order;
+use super::order::Order;
 
 /// The pattern of the decimal texts whose number compares like this; `None` if there is no such number.
 pub(super) fn pattern(order: Order, number: i64) -> Option<String> {
@@ -74,7 +74,7 @@ fn between(least: &str, most: &str) -> String {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::claims::Order;
+    use super::super::order::Order;
     use super::pattern;
     use crate::schema::pattern::Pattern;
 

@@ -1,6 +1,6 @@
 //! Rules that say what the server sees to in a set or a map list anyway: `l.all(x, l.exists_one(y, y == x))`.
 
-use super::claims::FieldPath;
+use super::names::FieldPath;
 use super::names::unescape;
 use super::syntax::{Expression, Node};
 

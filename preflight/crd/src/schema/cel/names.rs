@@ -2,6 +2,9 @@
 //!
 //! Follows k8s.io/apiserver `pkg/cel/escaping.go`.
 
+/// Field names, each below the previous one; the first is below the value that the claims concern.
+pub type FieldPath = Vec<String>;
+
 /// Words that cannot be variable names.
 pub(super) const RESERVED: [&str; 17] = [
     "as",

@@ -3,8 +3,8 @@
 
 use serde_json::Value as Json;
 
-use super::claims::Order;
 use super::names::unescape;
+use super::order::Order;
 use super::syntax::{Expression, Node};
 use super::time::duration;
 

@@ -31,7 +31,7 @@ struct Room {
     texts: TextStyle,
 }
 
-/// How texts are written.
+/// Style of the generated texts.
 #[derive(Clone, Copy, Debug)]
 struct TextStyle {
     /// As long as can be.
