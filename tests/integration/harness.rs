@@ -15,7 +15,7 @@ use crate::support::binaries::Availability;
 use crate::support::case::trials;
 use crate::support::go_toolchain::{fetch, is_new_enough};
 use crate::support::http;
-use crate::support::retry::{Unfinished, run_with_retry};
+use crate::support::retry::{Progress, run_with_retry};
 use crate::support::{Needs, Options, TestCase, TestCluster, cases, wait_until};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -88,7 +88,7 @@ fn one_of_each() -> Vec<TestCase> {
 
 /// The names of the trials that would be ignored, and the notes.
 fn left_out(available: Availability, with_browser: bool) -> (Vec<String>, Vec<String>) {
-    let (trials, notes) = trials(one_of_each(), available, with_browser, &Unfinished::default());
+    let (trials, notes) = trials(one_of_each(), available, with_browser, &Progress::default());
     let ignored = trials.iter().filter(|trial| trial.has_ignored_flag());
     (ignored.map(|trial| trial.name().to_owned()).collect(), notes)
 }

@@ -7,7 +7,7 @@ use libtest_mimic::{Failed, Trial};
 
 use super::binaries::Availability;
 use super::browser::NO_BROWSER;
-use super::retry::Unfinished;
+use super::retry::Progress;
 
 /// What a test needs besides the crate itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl TestCase {
         }
     }
 
-    fn trial(self, available: Availability, with_browser: bool, unfinished: Unfinished) -> Trial {
+    fn trial(self, available: Availability, with_browser: bool, progress: Progress) -> Trial {
         let left_out = self.left_out(available, with_browser);
         Trial::test(self.name(), move || {
             if let Some(reason) = left_out {
@@ -74,19 +74,19 @@ impl TestCase {
             if matches!(self.needs, Needs::ApiServer | Needs::Controllers) && available == Availability::Nothing {
                 return Err(Failed::from(super::binaries::NOTHING_AVAILABLE));
             }
-            unfinished.track(&self.name(), self.run);
+            progress.track(&self.name(), self.run);
             Ok(())
         })
         .with_ignored_flag(left_out.is_some())
     }
 }
 
-/// The trials, and a line for each reason to leave some out. Tests that start and do not pass stay in `unfinished`.
+/// The trials, and a line for each reason to leave some out. Tests that start and do not pass stay unfinished in `progress`.
 pub(crate) fn trials(
     cases: Vec<TestCase>,
     available: Availability,
     with_browser: bool,
-    unfinished: &Unfinished,
+    progress: &Progress,
 ) -> (Vec<Trial>, Vec<String>) {
     let mut left_out: Vec<(&str, Vec<String>)> = Vec::new();
     for case in &cases {
@@ -103,7 +103,7 @@ pub(crate) fn trials(
             format!("left out: {} of {} tests ({reason}): {}", names.len(), cases.len(), names.join(", "))
         })
         .collect();
-    let trials = cases.into_iter().map(|case| case.trial(available, with_browser, unfinished.clone()));
+    let trials = cases.into_iter().map(|case| case.trial(available, with_browser, progress.clone()));
     (trials.collect(), notes)
 }
 

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, run};
 
@@ -14,20 +16,37 @@ use super::case::{TestCase, trials};
 /// Most failed tests that are run again. More have a common cause, and running them one by one only delays the result.
 const MOST: usize = 20;
 
-/// Names of the tests that have started and have not passed.
+/// Names of the tests that have started and have not passed, and the time of each that has.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unfinished(Arc<Mutex<BTreeSet<String>>>);
+pub(crate) struct Progress(Arc<Mutex<Tests>>);
 
-impl Unfinished {
-    /// Runs a test, and forgets its name if it passes.
+#[derive(Debug, Default)]
+struct Tests {
+    unfinished: BTreeSet<String>,
+    passed: Vec<(Duration, String)>,
+}
+
+impl Progress {
+    /// Runs a test and, if it passes, notes its time.
     pub(crate) fn track(&self, name: &str, test: impl FnOnce()) {
-        self.names().insert(name.to_owned());
+        self.tests().unfinished.insert(name.to_owned());
+        let start = Instant::now();
         test();
-        self.names().remove(name);
+        let mut tests = self.tests();
+        tests.unfinished.remove(name);
+        tests.passed.push((start.elapsed(), name.to_owned()));
     }
 
-    fn names(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+    fn tests(&self) -> std::sync::MutexGuard<'_, Tests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the tests that passed, the slowest first: seconds, a tab, the name.
+    fn write_times(&self, file: &Path) -> std::io::Result<()> {
+        let mut passed = self.tests().passed.clone();
+        passed.sort_unstable_by(|one, other| other.cmp(one));
+        let lines = passed.iter().map(|(time, name)| format!("{:.2}\t{name}\n", time.as_secs_f64()));
+        std::fs::write(file, lines.collect::<String>())
     }
 }
 
@@ -38,26 +57,30 @@ pub(crate) fn run_with_retry(
     available: Availability,
     with_browser: bool,
 ) -> ExitCode {
-    let unfinished = Unfinished::default();
-    let (first, notes) = trials(cases.clone(), available, with_browser, &unfinished);
+    let progress = Progress::default();
+    let (first, notes) = trials(cases.clone(), available, with_browser, &progress);
     if !arguments.list {
         notes.iter().for_each(|note| report(note));
     }
     let conclusion = run(&arguments, first);
-    let failed = std::mem::take(&mut *unfinished.names());
+    if let Some(file) = std::env::var_os("PUSHBACK_TIMES")
+        && let Err(error) = progress.write_times(Path::new(&file))
+    {
+        report(&format!("the times of the tests were not written: {error}"));
+    }
+    let failed = std::mem::take(&mut progress.tests().unfinished);
     if !conclusion.has_failed() || failed.is_empty() || failed.len() > MOST {
         return conclusion.exit_code();
     }
 
     report(&format!("running failed tests once more, alone: {}", join(&failed)));
     let again = cases.into_iter().filter(|case| failed.contains(&case.name())).collect();
-    let (second, _) = trials(again, available, with_browser, &unfinished);
+    let (second, _) = trials(again, available, with_browser, &progress);
     arguments.filter = None;
     arguments.skip.clear();
     arguments.test_threads = Some(1);
     let conclusion = run(&arguments, second);
-    let failed_twice = unfinished.names();
-    for name in failed.difference(&failed_twice) {
+    for name in failed.difference(&progress.tests().unfinished) {
         report(&format!("flaky: {name}"));
     }
     if !conclusion.has_failed() {
