@@ -26,7 +26,8 @@ fn documents() -> BTreeMap<PathBuf, String> {
         let text = std::fs::read_to_string(root().join(&path)).expect("a document");
         found.insert(path, text);
     };
-    ["README.md", "CHANGELOG.md"].into_iter().for_each(|name| add(name.into()));
+    let at_root = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"];
+    at_root.into_iter().for_each(|name| add(name.into()));
     while let Some(folder) = open.pop() {
         for entry in root().join(&folder).read_dir().expect("a folder") {
             let entry = entry.expect("an entry");
