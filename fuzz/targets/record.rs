@@ -2,17 +2,15 @@
 //! The input is the `data` of the ConfigMap; other texts are tried as its parts.
 #![no_main]
 
+#[path = "shared/one_object.rs"]
+mod one_object;
+
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use futures::stream::BoxStream;
 use libfuzzer_sys::fuzz_target;
+use one_object::OneObject;
 use pushback::app::inventory::Inventory;
 use pushback::app::record::{AppName, observe};
-use pushback::cluster::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery, Page,
-    Patch, ServerVersion, WatchEvent, Written,
-};
 use pushback::environment::Environment;
 use serde_json::{Value, json};
 
@@ -41,55 +39,3 @@ fuzz_target!(|text: &str| {
         assert_eq!(again, observed.inventory);
     }
 });
-
-/// A cluster in which every name is the record.
-#[derive(Debug)]
-struct OneObject(Arc<Value>);
-
-fn no<T>() -> Result<T, ClusterError> {
-    Err(ClusterError::new(ErrorKind::Unsupported, "not here"))
-}
-
-#[async_trait]
-impl Cluster for OneObject {
-    fn description(&self) -> String {
-        String::new()
-    }
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { server: false, writable: false }
-    }
-    async fn version(&self) -> Result<Option<ServerVersion>, ClusterError> {
-        no()
-    }
-    async fn kinds(&self) -> Result<Arc<Kinds>, ClusterError> {
-        no()
-    }
-    async fn rediscover(&self, _: &str) -> Result<Arc<Kinds>, ClusterError> {
-        no()
-    }
-    async fn get(&self, _: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
-        Ok(Some(Arc::clone(&self.0)))
-    }
-    async fn list(&self, _: &ListQuery) -> Result<Page, ClusterError> {
-        no()
-    }
-    async fn create(&self, _: &Address, _: &Value, _: bool) -> Result<Written, ClusterError> {
-        no()
-    }
-    async fn apply(&self, _: &Address, _: &Value, _: ApplyOptions) -> Result<Written, ClusterError> {
-        no()
-    }
-    async fn patch(&self, _: &Address, _: &Patch, _: bool) -> Result<Written, ClusterError> {
-        no()
-    }
-    async fn delete(&self, _: &Address, _: &DeleteOptions) -> Result<Option<Deleted>, ClusterError> {
-        no()
-    }
-    async fn watch(
-        &self,
-        _: &ListQuery,
-        _: &str,
-    ) -> Result<BoxStream<'static, Result<WatchEvent, ClusterError>>, ClusterError> {
-        no()
-    }
-}
