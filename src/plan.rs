@@ -60,7 +60,9 @@ use std::sync::Arc;
 use pushback_crd::definition::CarryOver;
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::service_backend::pod_template;
-use pushback_preflight::{CascadeSize, Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
+use pushback_preflight::{
+    CascadeSize, Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position, Verification,
+};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
@@ -139,6 +141,22 @@ impl Planned {
     #[must_use]
     pub fn is_orphaned(&self) -> bool {
         self.change.orphaned
+    }
+
+    /// Returns whether an update changes no value: only who owns which field, or copies of the manifest in annotations.
+    #[must_use]
+    pub fn changes_no_value(&self) -> bool {
+        self.change.operation == Operation::Update
+            && self.fields.is_empty()
+            && self.change.verification == Verification::Server
+            && self.carry_over.is_none()
+            && !self.resumes
+    }
+
+    /// Returns the operation that is reported: an update that changes no value counts as unchanged, and is written.
+    #[must_use]
+    pub fn reported_operation(&self) -> Operation {
+        if self.changes_no_value() { Operation::Noop } else { self.change.operation }
     }
 
     /// Returns whether the object is a workload after the run: a Pod, or an object that makes Pods.
@@ -287,9 +305,15 @@ impl Plan {
         Judgement { findings: self.refusals.clone(), unable: self.unable.clone() }
     }
 
-    /// Whether any object is written.
+    /// Returns whether any value changes, or any object is created or deleted.
     #[must_use]
     pub fn has_changes(&self) -> bool {
+        self.objects.iter().any(|planned| planned.reported_operation().writes())
+    }
+
+    /// Returns whether any object is written, if only to change the owners of its fields.
+    #[must_use]
+    pub fn has_writes(&self) -> bool {
         self.objects.iter().any(|planned| planned.change.operation.writes())
     }
 

@@ -367,7 +367,7 @@ impl<'a> Engine<'a> {
             }
             self.nodes[node].progress =
                 Progress::Writing(Writing { started: Instant::now(), heard: PendingUpdates::default() });
-            if planned.change.operation.writes() {
+            if planned.reported_operation().writes() {
                 self.events.send(Event::ChangeStart {
                     object: planned.change.object.clone(),
                     operation: planned.change.operation,
@@ -406,7 +406,7 @@ impl<'a> Engine<'a> {
         }
         let is_deletion = self.is_deletion(node);
         let is_going = is_deletion && done.terminating;
-        if operation.writes() {
+        if planned.reported_operation().writes() {
             if is_going {
                 self.done.deleting += 1;
             } else {

@@ -274,6 +274,10 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     webhook_first::assign(&mut objects);
     operators::assign(&mut objects, options.crds_first);
     stale_pods::note(&mut objects, is_server);
+    for planned in objects.iter_mut().filter(|planned| planned.changes_no_value()) {
+        let note = ownership_note(&planned.change);
+        planned.notes.insert(0, note.to_owned());
+    }
     refusal::merge_missing_namespaces(&mut refusals);
     if is_server {
         refusals.extend(quota::check(&quotas, &objects));
@@ -519,6 +523,15 @@ fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
         original: None,
         manifest_digest: compared.manifest_digest,
         live_digest: compared.live_digest,
+    }
+}
+
+/// Returns the note of an update that changes no value.
+fn ownership_note(change: &Change) -> &'static str {
+    let copy = |object: &Option<Arc<Value>>| object.as_deref().is_some_and(has_copy);
+    match copy(&change.live) == copy(&change.desired) {
+        true => "only field ownership changes",
+        false => "only field ownership and kapp's copy of the manifest change",
     }
 }
 

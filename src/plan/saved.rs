@@ -190,6 +190,9 @@ pub struct SavedObject {
     /// The deletion only releases it from the app.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub orphaned: bool,
+    /// The update changes no value, only who owns which field.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ownership_only: bool,
     /// uid of the live object; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
@@ -214,6 +217,14 @@ pub struct SavedObject {
     /// Position in the input, for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,
+}
+
+impl SavedObject {
+    /// Returns the operation that is reported.
+    #[must_use]
+    pub fn reported_operation(&self) -> Operation {
+        if self.ownership_only { Operation::Noop } else { self.operation }
+    }
 }
 
 /// Whether an object is deleted that was changed since it was planned.

@@ -18,14 +18,14 @@ pub struct View<'a> {
     pub text: bool,
 }
 
-/// The counts, and a line for each change.
+/// The counts, and a line for each change, and for each unchanged object whose field owners change.
 #[must_use]
 pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>) {
     let masker = Masker::new(&view.config.diff_mask_rules);
     let mut counts = Counts::default();
     let mut lines = Vec::new();
     for planned in &plan.objects {
-        counts.add_change(planned.change.operation, planned.is_orphaned());
+        counts.add_change(planned.reported_operation(), planned.is_orphaned());
         if planned.change.operation != Operation::Noop {
             lines.push(line(planned, &masker, view.text));
         }
@@ -60,7 +60,7 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
     };
     PlannedLine {
         object: change.object.clone(),
-        operation: change.operation,
+        operation: planned.reported_operation(),
         position: change.locate(&[]),
         fields: diff::field_lines(&planned.fields, &masked),
         text: shown_text,

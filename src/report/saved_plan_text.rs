@@ -63,7 +63,7 @@ pub fn text(plan: &SavedPlan, options: &RenderOptions) -> String {
         text.push('\n');
     }
     let mut counts = Counts::default();
-    plan.objects.iter().for_each(|line| counts.add_change(line.operation, line.orphaned));
+    plan.objects.iter().for_each(|line| counts.add_change(line.reported_operation(), line.orphaned));
     let verdict = match plan.verdict.outcome {
         Outcome::Passed if plan.policy.rules.is_empty() => "no rule has run",
         Outcome::Passed => "preflight has passed",
@@ -77,7 +77,7 @@ pub fn text(plan: &SavedPlan, options: &RenderOptions) -> String {
 fn planned(line: &SavedObject) -> PlannedLine {
     PlannedLine {
         object: line.object.clone(),
-        operation: line.operation,
+        operation: line.reported_operation(),
         position: line.position.clone(),
         fields: line.fields.clone(),
         text: String::new(),

@@ -65,7 +65,7 @@ pub async fn told<T>(run: &Run, options: &RunOptions, read: Result<T, CommandErr
 pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLine]) -> Vec<PlannedLine> {
     let masker = Masker::new(&setup.config.diff_mask_rules);
     let mut numbers = MaskNumbers::shown_as(wanted.placeholder);
-    let is_change = |planned: &Planned| !matches!(planned.change.operation, Operation::Noop);
+    let is_change = |planned: &Planned| !matches!(planned.reported_operation(), Operation::Noop);
     let waves = plan.graph.wave_numbers(|node| is_change(&plan.objects[node]));
     let mut lines = changes.iter_mut();
     let mut pairs: Vec<(usize, &Planned, &mut PlannedLine)> = Vec::new();
@@ -102,7 +102,7 @@ pub fn add(setup: &Setup, plan: &Plan, wanted: Details, changes: &mut [PlannedLi
 /// What an object counts as that is not written, where details are wanted: an update that is skipped, or one that is waited
 /// for.
 pub fn counted_as(setup: &Setup, planned: &Planned) -> Option<Operation> {
-    let is_kept = planned.change.operation == Operation::Noop && setup.details.is_some();
+    let is_kept = planned.reported_operation() == Operation::Noop && setup.details.is_some();
     let line = is_kept.then(|| skipped(planned, 0).or_else(|| unfinished(&setup.config, planned, 0)))?;
     line.map(|line| line.operation)
 }
@@ -138,7 +138,7 @@ fn unfinished(config: &Config, planned: &Planned, wave: usize) -> Option<Planned
     let whole = Whole { old: None, new: None, ..sides::whole(planned, wave, false) };
     Some(PlannedLine {
         object: planned.change.object.clone(),
-        operation: planned.change.operation,
+        operation: planned.reported_operation(),
         position: None,
         fields: Vec::new(),
         text: String::new(),

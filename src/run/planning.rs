@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::Position;
+use pushback_preflight::{Operation, Position};
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -188,6 +188,10 @@ pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bo
     }
     let view = plan::View { config: &setup.config, text: as_text };
     let (counts, mut changes) = plan::planned_lines(plan, &view);
+    if setup.details.is_some() {
+        // kapp does not know owners of fields.
+        changes.retain(|change| change.operation != Operation::Noop);
+    }
     let mut others = setup.details.map(|wanted| details::add(setup, plan, wanted, &mut changes)).unwrap_or_default();
     others.extend(going.iter().map(details::going));
     run.events.send(Event::Plan { counts, changes, others, is_known, elapsed: run.elapsed().into() });

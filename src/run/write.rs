@@ -112,7 +112,7 @@ impl Writing<'_> {
             && plan.observed.record.as_ref().is_none_or(|record| {
                 self.setup.record.labels.iter().all(|(key, value)| record.labels.get(key) == Some(value))
             });
-        if self.phase == Phase::Applying && !self.is_change(plan) && settled {
+        if self.phase == Phase::Applying && !self.is_change(plan) && !plan.has_writes() && settled {
             // Nothing to write, not even the record: only readiness is checked.
             let outcome = self.engine(plan, None).await;
             return Ok(WriteEnd::Done(Box::new(outcome)));
@@ -304,7 +304,7 @@ impl Writing<'_> {
         let (mut counts, mut gone, mut ready, mut at_once) = (Counts::default(), 0, 0, 0);
         for planned in &plan.objects {
             let other = details::counted_as(self.setup, planned);
-            let operation = match planned.change.operation {
+            let operation = match planned.reported_operation() {
                 Operation::Noop => other,
                 Operation::Exists => planned.change.live.is_none().then_some(Operation::Exists),
                 operation => Some(operation),

@@ -6,6 +6,7 @@ mod autoscaled;
 mod back;
 mod generated;
 mod kubectl;
+mod owners_only;
 mod races;
 mod recorded;
 mod versions;
@@ -24,6 +25,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         back::tests(),
         generated::tests(),
         kubectl::tests(),
+        owners_only::tests(),
         races::tests(),
         recorded::tests(),
         versions::tests(),

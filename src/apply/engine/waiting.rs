@@ -69,7 +69,7 @@ impl<'a> Engine<'a> {
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
         let expects_status = wait_rule.is_none() && self.expects_status(node, object);
         let planned = &self.plan.objects[node];
-        let unchanged = planned.change.operation == Operation::Noop;
+        let unchanged = planned.reported_operation() == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
             Below::default()
         } else if is_claim(&planned.change.object) {
@@ -189,7 +189,7 @@ impl<'a> Engine<'a> {
             let explanation = Explanation { matched, ..Explanation::default() };
             self.tell_done(node, waiting.since, WaitOutcome::Ok, explanation);
         }
-        if self.plan.objects[node].change.operation == Operation::Noop {
+        if self.plan.objects[node].reported_operation() == Operation::Noop {
             self.done.add(Operation::Noop);
         }
         if self.is_deletion(node) && self.nodes[node].waiting().is_some() {
@@ -201,8 +201,9 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn tell_completed(&self, node: usize) {
-        let change = &self.plan.objects[node].change;
-        self.events.send(Event::Completed { object: change.object.clone(), operation: change.operation });
+        let planned = &self.plan.objects[node];
+        let operation = planned.reported_operation();
+        self.events.send(Event::Completed { object: planned.change.object.clone(), operation });
     }
 
     /// Releases the dependents of an object.

@@ -82,6 +82,7 @@ impl Digests {
             object: change.object.clone(),
             operation: change.operation,
             orphaned: change.orphaned,
+            ownership_only: planned.changes_no_value(),
             uid: live.map(ObjectExt::uid).unwrap_or_default().to_owned(),
             ..SavedObject::default()
         };

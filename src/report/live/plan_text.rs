@@ -41,12 +41,14 @@ pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, opti
 pub fn changes_text(changes: &[PlannedLine], options: &RenderOptions) -> String {
     let theme = options.data_theme;
     let mut text = String::new();
-    let shared = if options.verbose { Vec::new() } else { shared_notes(changes) };
+    let (unchanged, changes): (Vec<&PlannedLine>, Vec<&PlannedLine>) =
+        changes.iter().partition(|change| change.operation == Operation::Noop);
+    let shared = if options.verbose { Vec::new() } else { shared_notes(&changes) };
     let columns: Vec<(String, String)> = changes.iter().map(|change| object_columns(&change.object)).collect();
     let kind_width = column_width(columns.iter().map(|(kind, _)| kind.as_str()), KIND_WIDTH);
     let name_width = column_width(columns.iter().map(|(_, name)| name.as_str()), NAME_WIDTH);
     for operation in [Operation::Create, Operation::Update, Operation::Replace, Operation::Delete] {
-        let of_operation = || changes.iter().zip(&columns).filter(|(change, _)| change.operation == operation);
+        let of_operation = || changes.iter().copied().zip(&columns).filter(|(change, _)| change.operation == operation);
         if of_operation().next().is_none() {
             continue;
         }
@@ -76,12 +78,42 @@ pub fn changes_text(changes: &[PlannedLine], options: &RenderOptions) -> String 
             text += &details(change, &shared, options);
         }
     }
+    text += &unchanged_text(&unchanged, options);
     if !text.is_empty() {
         text.push('\n');
     }
     for (note, count) in &shared {
         let label = theme.paint(Role::Pointer, "note:");
         let _ = writeln!(text, "{label} {} ({})", terminal_safe(note), counted(*count, "object"));
+    }
+    text
+}
+
+/// Unchanged objects with something to note. Those with the same notes are one line.
+fn unchanged_text(lines: &[&PlannedLine], options: &RenderOptions) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let theme = options.data_theme;
+    let (sign, role) = operation_look(Operation::Noop, theme);
+    let mut text = format!("  {}\n", theme.paint(role, &format!("{sign} unchanged")));
+    let mut groups: Vec<Vec<&PlannedLine>> = Vec::new();
+    for line in lines {
+        match groups.iter_mut().find(|group| group[0].notes == line.notes && !options.verbose) {
+            Some(group) => group.push(line),
+            None => groups.push(vec![line]),
+        }
+    }
+    for group in groups {
+        let (first, others) = (group[0], &group[1..]);
+        match others.is_empty() {
+            true => {
+                let (kind, name) = object_columns(&first.object);
+                let _ = writeln!(text, "      {kind}  {name}");
+            }
+            false => text += &hang(&told_together(first, others, options), options.data_width()),
+        }
+        text += &details(first, &[], options);
     }
     text
 }
@@ -132,9 +164,9 @@ fn file_and_line(position: &Position) -> String {
 }
 
 /// Notes that several changes share, in order of first appearance, with their number.
-fn shared_notes(changes: &[PlannedLine]) -> Vec<(&str, usize)> {
+fn shared_notes<'c>(changes: &[&'c PlannedLine]) -> Vec<(&'c str, usize)> {
     let mut notes: Vec<(&str, usize)> = Vec::new();
-    for note in changes.iter().flat_map(|change| &change.notes) {
+    for note in changes.iter().copied().flat_map(|change| &change.notes) {
         match notes.iter_mut().find(|(known, _)| *known == note) {
             Some((_, count)) => *count += 1,
             None => notes.push((note, 1)),
@@ -279,6 +311,30 @@ mod tests {
         ");
         let verbose = RenderOptions { verbose: true, ..options(DiffStyle::Fields) };
         assert_eq!(rendered(&changes, &verbose).matches("is created by this run").count(), 2);
+    }
+
+    #[test]
+    fn unchanged_objects_with_the_same_notes_are_one_line() {
+        let unchanged = |name: &str, note: &str| PlannedLine {
+            notes: vec![note.to_owned()],
+            ..change(Operation::Noop, "ConfigMap", name, 1)
+        };
+        let mut changes: Vec<PlannedLine> =
+            (0..9).map(|number| unchanged(&format!("c{number}"), "only field ownership changes")).collect();
+        changes.push(unchanged("d", "continues the work of kapp"));
+        let counts = Counts { noop: 18, ..Counts::default() };
+        let options = options(DiffStyle::Fields);
+        assert_snapshot!(plan_text(&changes, &counts, Millis(1_100), &options), @"
+          = unchanged
+              ConfigMap, 9 objects alike: shop/c0, shop/c1, shop/c2, shop/c3, …
+                note: only field ownership changes
+              ConfigMap  shop/d
+                note: continues the work of kapp
+
+        Plan: nothing to change, 18 unchanged.   1.1s
+        ");
+        let verbose = RenderOptions { verbose: true, ..options };
+        assert_eq!(changes_text(&changes, &verbose).matches("only field ownership").count(), 9);
     }
 
     #[test]
