@@ -338,7 +338,7 @@ impl Writer {
         expected: Option<&Value>,
         written: Written,
     ) -> Result<Done, Failure> {
-        self.as_expected(planned, live, expected, &written.object).await?;
+        self.as_expected(planned, live, expected, &written).await?;
         Ok(Done { object: Some(written.object), warnings: written.warnings, ..Done::default() })
     }
 

@@ -7,6 +7,7 @@ use pushback_preflight::PathSegment;
 use serde_json::Value;
 
 use super::Cause;
+use crate::config::path::remove_at;
 
 /// The reason of a cause about a field that the kind lacks, or that occurs twice.
 pub(crate) const UNKNOWN_FIELD: &str = "StrictDecoding";
@@ -73,6 +74,19 @@ pub(crate) fn field_of_warning(message: &str) -> Option<&str> {
     let is_path =
         field.len() < message.len() && is_whole && !field.contains(char::is_whitespace) && field.contains(['.', '[']);
     is_path.then_some(field)
+}
+
+/// Returns an object without the fields that the server has left out, as its warnings name them.
+pub(crate) fn without_unknown_fields(object: &Value, warnings: &[String]) -> Value {
+    let mut object = object.clone();
+    for warning in warnings {
+        let unknown = warning.strip_prefix("unknown field ").and_then(|_| field_of_warning(warning));
+        if let Some(field) = unknown {
+            let path = path(field, &object);
+            remove_at(&mut object, &path);
+        }
+    }
+    object
 }
 
 /// Parses the server's spellings: `spec.containers[0].name`, `metadata.annotations[a.b/c]`, `.spec.x`, and in patches

@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: what_a_plain_write_takes_is_refused_or_written_with_a_warning,
         ApiServer: list_items_that_were_written_twice_go_when_they_are_dropped,
         ApiServer: an_object_of_a_new_definition_is_written_without_what_it_lacks,
+        ApiServer: field_that_the_server_left_out_of_an_unverified_object_is_no_failure,
         ApiServer: under_kapps_name_it_is_written_and_told_once,
         ApiServer: what_no_write_takes_is_refused_and_not_tried_again,
     ]
@@ -148,6 +149,60 @@ fn an_object_of_a_new_definition_is_written_without_what_it_lacks() {
     let path = format!("/apis/{group}/v1/namespaces/{}/gears/small", app.namespace);
     assert_eq!(api().get(&path).ok()["spec"], json!({"teeth": 8}));
     app.delete(&[]).expect(0);
+}
+
+/// Atomic maps and lists, of which the server counts every field as applied, even one that it has left out. Their namespace,
+/// role or CRD is new, so that there is no dry run.
+const UNVERIFIED: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: NEW}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader, namespace: NEW}
+rules: [{apiGroups: [''], resources: [pods], verbs: [get], verb: list}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: NEW}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader, namespace: NEW}
+subjects: [{kind: ServiceAccount, name: a, namespace: NEW}, {kind: ServiceAccount, name: b, namespace: NEW, uid: x}]
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: closed, namespace: NEW}
+spec:
+  podSelector: {matchLabels: {app: web}, matchLabel: {app: web}}
+  ingress: [{from: [{podSelector: {matchLabels: {app: web}}, namespace: x}], port: 80}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: NEW}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+  selector: {matchLabels: {disk: fast}, labels: {disk: fast}}
+";
+
+fn field_that_the_server_left_out_of_an_unverified_object_is_no_failure() {
+    let app = app();
+    let input = UNVERIFIED.replace("NEW", &format!("{}-new", app.namespace));
+    let ran = app.apply(&input, &LENIENT).expect(0);
+    let told = placed(&ran);
+    for field in [
+        "rules[0].verb",
+        "roleRef.namespace",
+        "subjects[1].uid",
+        "spec.podSelector.matchLabel",
+        "spec.ingress[0].port",
+        "spec.ingress[0].from[0].namespace",
+        "spec.selector.labels",
+    ] {
+        assert!(told.iter().any(|line| line.ends_with(&format!("unknown field \"{field}\""))), "{field}: {told:#?}");
+    }
+    let again = app.apply(&input, &LENIENT).expect(0);
+    assert_eq!(again.end()["outcome"], "unchanged", "{:#?}", planned(&again));
 }
 
 fn under_kapps_name_it_is_written_and_told_once() {

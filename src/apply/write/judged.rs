@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Failure, Writer};
 use crate::check::second_look;
-use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
+use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch, Written, server_message};
 use crate::plan::stored::{self, StoredDifference, StoredDifferences};
 use crate::plan::{Planned, answer, conflicts, guard};
 use crate::storage::operators;
@@ -127,7 +127,7 @@ impl Writer {
         planned: &Planned,
         live: Option<&Arc<Value>>,
         expected: Option<&Value>,
-        written: &Arc<Value>,
+        Written { object: written, warnings, .. }: &Written,
     ) -> Result<(), Failure> {
         let change = &planned.change;
         if !self.cluster.capabilities().server {
@@ -147,7 +147,9 @@ impl Writer {
             None if change.object.is_definition() => false,
             // There was no dry-run: the object in the response is all there is to judge.
             None => {
-                let places = answer::set_otherwise(desired, written).unwrap_or_default();
+                // The server has named the fields that it left out.
+                let kept = server_message::without_unknown_fields(desired, warnings);
+                let places = answer::set_otherwise(&kept, written).unwrap_or_default();
                 if !places.is_empty() {
                     return Err(differs(MANIFEST, &places));
                 }

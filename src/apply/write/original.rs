@@ -28,7 +28,7 @@ impl Writer {
         }
         match self.cluster.apply(address, &corrected, super::options(planned)).await {
             Ok(again) => {
-                self.as_expected(planned, Some(&written), Some(&written), &again.object).await?;
+                self.as_expected(planned, Some(&written), Some(&written), &again).await?;
                 done.object = Some(again.object);
             }
             Err(error) => {
