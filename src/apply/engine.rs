@@ -78,6 +78,8 @@ pub struct Options {
     pub deletion: Deletion,
     /// Whether each stored object must be as its dry run showed it; kapp does not compare.
     pub compares_writes: bool,
+    /// Whether a custom resource is waited for until a controller in the app has reported on it.
+    pub awaits_controllers: bool,
 }
 
 /// Scheduling state of one object.
@@ -174,6 +176,8 @@ pub struct Outcome {
     pub lock_lost: bool,
     /// The first write found an object that has changed since planning: plan again.
     pub plan_again: bool,
+    /// Custom resources that count as ready although no controller has reported on them.
+    pub unreported: Vec<ObjectRef>,
     /// Objects whose second look refused the change, or that became something other than what was judged.
     pub refused: Vec<Refused>,
 }
@@ -200,6 +204,7 @@ pub struct Engine<'a> {
     /// Number of failed writes that fail again until the input is corrected.
     incorrect: usize,
     refused: Vec<Refused>,
+    unreported: Vec<ObjectRef>,
 }
 
 impl std::fmt::Debug for Engine<'_> {
@@ -266,6 +271,7 @@ impl<'a> Engine<'a> {
             done: Counts::default(),
             incorrect: 0,
             refused: Vec::new(),
+            unreported: Vec::new(),
         }
     }
 
@@ -560,6 +566,7 @@ impl<'a> Engine<'a> {
             lock_lost: self.stopped.contains(&Cause::LockLost),
             plan_again: self.stopped.contains(&Cause::PlanAgain),
             refused: self.refused,
+            unreported: self.unreported,
         }
     }
 }

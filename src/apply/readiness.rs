@@ -23,8 +23,8 @@ use pushback_preflight::ObjectRef;
 use serde_json::Value;
 
 pub use self::ages::ConditionAges;
-pub use self::context::{Context, Related};
-use self::context::{OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW};
+use self::context::OBSERVATION_WINDOW;
+pub use self::context::{Context, Related, SLOW_OBSERVATION_WINDOW};
 pub use self::deletion::{deletion_blockers, finalizer_owner, finalizers};
 pub use self::failing::{FailingContainer, failing_containers};
 use self::own_state::own_state;
@@ -59,7 +59,9 @@ pub fn next_look(context: &Context<'_>) -> Option<Duration> {
         [OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW, GRACE].map(|window| window.saturating_sub(context.waited));
     let ages = context.wait_rule.zip(context.condition_ages).and_then(|(rule, ages)| ages.next(rule, context.waited));
     let troubles = context.troubles.and_then(|troubles| troubles.next(context.waited, context.failure_timeout));
-    windows.into_iter().chain(ages).chain(troubles).filter(|left| !left.is_zero()).min()
+    let status = context.status_window.filter(|window| *window < Duration::MAX);
+    let status = status.map(|window| window.saturating_sub(context.waited));
+    windows.into_iter().chain(status).chain(ages).chain(troubles).filter(|left| !left.is_zero()).min()
 }
 
 #[cfg(test)]

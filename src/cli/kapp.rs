@@ -489,6 +489,7 @@ impl GlobalArgs {
     #[must_use]
     pub fn writing(&self, mut options: WriteOptions) -> WriteOptions {
         options.engine.compares_writes = self.kapp.is_none();
+        options.engine.awaits_controllers = self.kapp.is_none();
         options
     }
 

@@ -76,6 +76,7 @@ impl WriteArgs {
                 exit_early_on_wait_error: self.exit_early_on_wait_error,
                 deletion: Deletion::default(),
                 compares_writes: true,
+                awaits_controllers: true,
             },
             lock: LockOptions::new(self.lock_lease, self.lock_wait),
             history: self.app_changes_max_to_keep,

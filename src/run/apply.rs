@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback_crd::definition::CarryOver;
+use pushback_crd::definition::{CarryOver, listed};
+use pushback_preflight::ObjectRef;
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
@@ -21,6 +22,9 @@ use crate::plan::saved::SavedPlan;
 use crate::storage::note;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
+
+/// Most custom resources without a status that a warning names.
+const UNREPORTED: usize = 10;
 
 const STORAGE_LATER: &str = "storage versions change with the next plan: now the conversion webhooks are ready";
 
@@ -55,6 +59,18 @@ pub enum StopAfter {
 /// Whether another round is needed to change a storage version.
 fn webhook_came_first(plan: &Plan) -> bool {
     plan.objects.iter().any(|planned| matches!(planned.carry_over, Some(CarryOver::WebhookFirst(_))))
+}
+
+/// Returns a warning that names custom resources without a status.
+fn unreported(objects: &[ObjectRef]) -> Option<String> {
+    let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    let (are, are_ready) = match names.len() {
+        0 => return None,
+        1 => ("it counts", "it is"),
+        _ => ("they count", "they are"),
+    };
+    let listed = listed(&names, UNREPORTED);
+    Some(format!("no controller has reported on {listed}: {are} as ready because {are_ready} stored"))
 }
 
 impl Apply {
@@ -132,6 +148,9 @@ impl Apply {
             }
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
+                    if let Some(message) = unreported(&outcome.unreported).filter(|_| setup.details.is_none()) {
+                        run.warn("no-status", message);
+                    }
                     let others = details::counts_others(&setup, &plan);
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status, others);
                     if judged.report.outcome.refuses() && end.code == ExitCode::Partial {

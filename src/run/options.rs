@@ -248,6 +248,7 @@ impl Default for WriteOptions {
                 exit_early_on_wait_error: true,
                 deletion: Deletion::default(),
                 compares_writes: true,
+                awaits_controllers: true,
             },
             lock: LockOptions::default(),
             history: history::KEEP,

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::deploy_logs::DeployLogs;
+use super::observers::Reported;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
 use crate::cluster::{Cluster, ClusterError, Kind};
@@ -21,8 +23,12 @@ pub(super) struct View {
     pub(super) children: Children,
     /// `None` until a waiting claim needs them.
     pub(super) storage_classes: Option<Vec<Arc<Value>>>,
-    /// Whether any object of a kind, by group and kind, has a status; `None` while the cluster is asked.
-    pub(super) reporting: BTreeMap<(String, String), Option<bool>>,
+    /// Whether objects of a kind, by group and kind, have a status; `None` while the cluster is asked.
+    pub(super) reporting: BTreeMap<(String, String), Option<Reported>>,
+    /// Workloads of the app that are controllers of a kind, by group and kind.
+    pub(super) controllers: BTreeMap<(String, String), Vec<usize>>,
+    /// When a workload became ready.
+    pub(super) ready_controllers: BTreeMap<usize, Instant>,
     /// Kinds that may not be watched, each with its namespace; empty: in all namespaces.
     hidden: Vec<(Arc<Kind>, String)>,
     /// Whether Pods have changed, so that a claim may have a consumer now.
@@ -40,8 +46,8 @@ pub(super) enum ReadResponse {
     Gone(usize, Result<Option<Arc<Value>>, ClusterError>),
     /// All StorageClasses; empty if they may not be read.
     StorageClasses(Vec<Arc<Value>>),
-    /// Whether any object of a kind has a status.
-    Reporting(Arc<Kind>, bool),
+    /// Whether objects of a kind have a status.
+    Reporting(Arc<Kind>, Reported),
     /// A CRD's objects, read through each served version.
     Versions(usize, Result<Vec<String>, UnreadVersion>),
 }
@@ -57,6 +63,8 @@ impl View {
             children: Children::default(),
             storage_classes: None,
             reporting: BTreeMap::new(),
+            controllers: BTreeMap::new(),
+            ready_controllers: BTreeMap::new(),
             hidden: Vec::new(),
             pods_moved: false,
             logs: None,

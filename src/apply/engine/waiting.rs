@@ -8,6 +8,7 @@ use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, object};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::observers::Observer;
 use super::progress::{Coverage, Explanation, FailedWait, PendingUpdates, Stage, Waiting};
 use super::view::ReadResponse;
 use super::{Cause, Engine, Progress};
@@ -67,7 +68,7 @@ impl<'a> Engine<'a> {
 
     /// Readiness of an awaited object; `None` if it is not awaited.
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
-        let expects_status = wait_rule.is_none() && self.expects_status(node, object);
+        let observer = if wait_rule.is_none() { self.observer(node, object) } else { Observer::Nobody };
         let planned = &self.plan.objects[node];
         let unchanged = planned.reported_operation() == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
@@ -94,7 +95,15 @@ impl<'a> Engine<'a> {
             minimum_generation: waiting.generation,
             waited,
             unchanged,
-            status_subresource: Some(expects_status),
+            status_subresource: Some(!matches!(observer, Observer::Nobody)),
+            status_window: match observer {
+                Observer::Controller(Some(ready)) => {
+                    Some(ready.saturating_duration_since(waiting.since) + readiness::SLOW_OBSERVATION_WINDOW)
+                }
+                // The wait for the controller itself has limits of its own.
+                Observer::Controller(None) => Some(Duration::MAX),
+                Observer::Nobody | Observer::Somebody => None,
+            },
             related,
         };
         waiting.troubles.observe(object, &context);
@@ -195,7 +204,9 @@ impl<'a> Engine<'a> {
         if self.is_deletion(node) && self.nodes[node].waiting().is_some() {
             self.done.gone();
         }
+        self.note_unreported(node);
         self.nodes[node].done(&self.plan.objects[node]);
+        self.note_controller(node);
         self.tell_completed(node);
         self.release(node);
     }
@@ -231,6 +242,7 @@ impl<'a> Engine<'a> {
         let Some(&Waiting { since, .. }) = self.nodes[node].waiting() else { return };
         self.tell_done(node, since, outcome, explanation.clone());
         self.nodes[node].progress = ended(FailedWait { explanation, since });
+        self.note_controller(node);
         self.skip_dependents(node);
         if self.options.exit_early_on_wait_error {
             self.stop(Cause::Failure);
@@ -460,7 +472,7 @@ impl<'a> Engine<'a> {
             ReadResponse::Gone(node, seen) => self.on_gone_look(node, seen),
             // Read again after a while.
             ReadResponse::Object(node, Err(_)) => self.answered(node),
-            ReadResponse::Reporting(kind, reports) => self.on_reporting(&kind, reports),
+            ReadResponse::Reporting(kind, reported) => self.on_reporting(&kind, reported),
             ReadResponse::Versions(node, read) => self.on_versions_read(node, read),
             ReadResponse::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);

@@ -15,7 +15,7 @@ use crate::config::mask::Masker;
 pub(super) const OBSERVATION_WINDOW: Duration = Duration::from_secs(5);
 
 /// The same for controllers that reconcile at longer intervals.
-pub(super) const SLOW_OBSERVATION_WINDOW: Duration = Duration::from_secs(30);
+pub const SLOW_OBSERVATION_WINDOW: Duration = Duration::from_secs(30);
 
 /// Everything besides the object itself that an assessment uses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +38,8 @@ pub struct Context<'a> {
     pub unchanged: bool,
     /// Whether its kind has a status subresource; `None` if unknown.
     pub status_subresource: Option<bool>,
+    /// How long after the write the first status may appear; absent: a few seconds.
+    pub status_window: Option<Duration>,
     /// Related objects.
     pub related: Related<'a>,
 }

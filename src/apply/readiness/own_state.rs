@@ -69,7 +69,8 @@ fn generic(object: &Value, context: &Context<'_>, in_progress: State) -> Status 
     }
     let is_unobserved = observed_generation(object).is_none() && all(object).next().is_none();
     let has_observer = context.status_subresource == Some(true);
-    if has_observer && is_unobserved && !context.is_observed_after(OBSERVATION_WINDOW) {
+    let window = context.status_window.unwrap_or(OBSERVATION_WINDOW);
+    if has_observer && is_unobserved && !context.is_observed_after(window) {
         return Status::new(in_progress, "no status yet");
     }
     Status::ready("ready")
