@@ -1,5 +1,6 @@
 //! Formatting of times, numbers and objects, the same in every output.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -95,6 +96,22 @@ pub fn done_word(operation: Operation) -> &'static str {
         Operation::Noop => "unchanged",
         Operation::Exists => "exists",
     }
+}
+
+/// Most characters of a server's message on a terminal, and those that stay at its start if it is longer.
+const MESSAGE: usize = 600;
+const MESSAGE_START: usize = 200;
+
+/// A message for a terminal. A long one is shortened in the middle: servers name the cause last.
+#[must_use]
+pub fn shortened_message(message: &str) -> Cow<'_, str> {
+    let count = message.chars().count();
+    if count <= MESSAGE {
+        return Cow::Borrowed(message);
+    }
+    let start = message.char_indices().nth(MESSAGE_START).map_or(message.len(), |(index, _)| index);
+    let end = message.char_indices().nth(count - (MESSAGE - MESSAGE_START)).map_or(message.len(), |(index, _)| index);
+    Cow::Owned(format!("{} … {}", message[..start].trim_end(), message[end..].trim_start()))
 }
 
 /// Result of a change: `created`, `deleting`, `failed`.
@@ -268,6 +285,14 @@ pub fn hang(text: &str, columns: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_message_keeps_its_start_and_its_end() {
+        assert_eq!(shortened_message("short"), "short");
+        let text = shortened_message(&format!("start {} end", "é".repeat(5_000))).into_owned();
+        assert!(text.starts_with("start é") && text.ends_with("é end") && text.contains(" … "), "{text}");
+        assert!(text.chars().count() < 610);
+    }
 
     #[test]
     fn long_lines_are_broken_between_words_and_short_ones_kept() {

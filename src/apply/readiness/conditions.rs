@@ -1,10 +1,8 @@
-//! Reads `status.conditions` and describes them. Server messages are shortened here and escaped where they are printed.
+//! Reads `status.conditions` and describes them. Server messages become one line here; they are shortened and escaped where
+//! they are printed.
 
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
-
-/// Most characters kept of a server's message.
-const MAX_MESSAGE: usize = 200;
 
 /// One condition; missing fields are empty.
 #[derive(Clone, Copy, Debug)]
@@ -58,17 +56,13 @@ pub(super) fn describe(condition: &Condition<'_>) -> String {
 
 /// `ImagePullBackOff: cannot pull`; either part may be missing.
 pub(super) fn detail(condition: &Condition<'_>) -> String {
-    let parts = [condition.reason.to_owned(), short(condition.message)];
+    let parts = [condition.reason.to_owned(), one_line(condition.message)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-/// One shortened line without the user part of any URL: servers repeat what they were given.
-pub(super) fn short(message: &str) -> String {
-    let line = message.split_whitespace().map(without_credentials).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_MESSAGE) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+/// One line without the user part of any URL: servers repeat what they were given.
+pub(super) fn one_line(message: &str) -> String {
+    message.split_whitespace().map(without_credentials).collect::<Vec<_>>().join(" ")
 }
 
 fn without_credentials(word: &str) -> String {

@@ -4,7 +4,7 @@
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::conditions::{all, list, short};
+use super::conditions::{all, list, one_line};
 
 /// Conditions of a namespace that report remaining contents.
 const NAMESPACE_CONDITIONS: &[&str] = &[
@@ -39,7 +39,9 @@ const DOMAINS: &[(&str, &str)] = &[
 pub fn deletion_blockers(object: &Value) -> String {
     let conditions =
         all(object).filter(|condition| NAMESPACE_CONDITIONS.contains(&condition.kind) && condition.is("True")).map(
-            |condition| if condition.message.is_empty() { condition.kind.to_owned() } else { short(condition.message) },
+            |condition| {
+                if condition.message.is_empty() { condition.kind.to_owned() } else { one_line(condition.message) }
+            },
         );
     let mut blockers: Vec<String> = conditions.collect();
     let finalizers: Vec<&str> = list(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect();

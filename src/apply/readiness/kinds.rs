@@ -4,7 +4,7 @@
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::conditions::{describe, detail, find, is_true, list, short};
+use super::conditions::{describe, detail, find, is_true, list, one_line};
 use super::context::{Context, OBSERVATION_WINDOW, SLOW_OBSERVATION_WINDOW};
 use super::fields::{generation, not_observed, observed_generation};
 use super::pods::{job, job_end, owned_by, pod};
@@ -67,7 +67,7 @@ pub(super) fn kapp_controller(object: &Value) -> Status {
     for kind in ["ReconcileFailed", "DeleteFailed"] {
         if let Some(condition) = find(object, kind).filter(|condition| condition.is("True")) {
             let said = object.text("/status/usefulErrorMessage");
-            let said = if said.is_empty() { detail(&condition) } else { short(said) };
+            let said = if said.is_empty() { detail(&condition) } else { one_line(said) };
             return Status::failed(format!("{kind}: {said}"));
         }
     }
@@ -245,7 +245,7 @@ fn argo_application(object: &Value, context: &Context<'_>) -> Status {
         // A manual sync is not waited for.
         (_, "OutOfSync") if !is_automated => Status::ready(format!("{words}; it is synchronised by hand")),
         _ => {
-            let said = short(object.text("/status/operationState/message"));
+            let said = one_line(object.text("/status/operationState/message"));
             Status::unblocked(if said.is_empty() { words } else { format!("{words} ({said})") })
         }
     }
@@ -257,7 +257,7 @@ fn argo_rollout(object: &Value, context: &Context<'_>) -> Status {
     if observed.is_some() && observed != generation(object) {
         return Status::unblocked(not_observed(object));
     }
-    let (phase, said) = (object.text("/status/phase"), short(object.text("/status/message")));
+    let (phase, said) = (object.text("/status/phase"), one_line(object.text("/status/message")));
     let words = if said.is_empty() { phase.to_lowercase() } else { format!("{} ({said})", phase.to_lowercase()) };
     match phase {
         // A paused canary waits for a manual promotion.

@@ -4,7 +4,7 @@
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::conditions::{all, detail, find, is_true, list, short};
+use super::conditions::{all, detail, find, is_true, list, one_line};
 use super::fields::number;
 use super::status::Status;
 
@@ -70,7 +70,7 @@ pub(super) fn terminal_pod_failure(pod: &Value) -> Option<String> {
     }
     let container = Container::all(pod).find(Container::is_hopeless)?;
     let (reason, message) = container.waiting()?;
-    let what = if message.is_empty() { container.image(pod).to_owned() } else { short(message) };
+    let what = if message.is_empty() { container.image(pod).to_owned() } else { one_line(message) };
     Some(format!("pod {}: {reason}: {what}", pod.name()))
 }
 
@@ -98,7 +98,7 @@ pub(super) fn pod(object: &Value) -> Status {
             }
         }
         "" => Status::in_progress("no phase yet"),
-        other => Status::in_progress(format!("phase {}", short(other))),
+        other => Status::in_progress(format!("phase {}", one_line(other))),
     }
 }
 
@@ -110,7 +110,7 @@ fn waiting_word(pod: &Value) -> Option<String> {
 
 /// Why a pod failed: by its own status, otherwise by how its containers ended.
 pub(super) fn pod_failure(pod: &Value) -> String {
-    let (reason, message) = (pod.text("/status/reason"), short(pod.text("/status/message")));
+    let (reason, message) = (pod.text("/status/reason"), one_line(pod.text("/status/message")));
     let said: Vec<&str> = [reason, &message].into_iter().filter(|text| !text.is_empty()).collect();
     if !said.is_empty() {
         return format!("failed: {}", said.join(": "));

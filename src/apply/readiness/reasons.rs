@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pushback_preflight::ObjectExt;
 use serde_json::Value;
 
-use super::conditions::{Condition, detail, find, list, short};
+use super::conditions::{Condition, detail, find, list, one_line};
 use super::context::Related;
 use super::fields::number;
 use super::pods::{Container, exit, owned_by, pod_failure};
@@ -167,7 +167,7 @@ fn pod(pod: &Value, subject: &str, related: &Related<'_>, causes: &mut Causes) {
             continue;
         }
         let rank = if reason == "Unhealthy" { Rank::NotReady } else { Rank::Event };
-        let text = if reason == "Unhealthy" { short(message_of(event)) } else { worded(reason, message_of(event)) };
+        let text = if reason == "Unhealthy" { one_line(message_of(event)) } else { worded(reason, message_of(event)) };
         is_explained = true;
         causes.add_plain(rank, subject, text);
     }
@@ -208,7 +208,7 @@ fn container_cause(pod: &Value, container: &Container<'_>, subject: &str, causes
                 "ImagePullBackOff" | "ErrImagePull" | "ErrImageNeverPull" | "InvalidImageName" => {
                     format!("image {}", container.image(pod))
                 }
-                _ => short(message),
+                _ => one_line(message),
             };
             (rank, reason.to_owned(), detail)
         }
@@ -257,7 +257,7 @@ fn message_of(event: &Value) -> &str {
 }
 
 /// Time of an event; RFC 3339 times in one zone sort as text.
-fn time_of(event: &Value) -> &str {
+pub(super) fn time_of(event: &Value) -> &str {
     let times = ["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp", "/eventTime"];
     times.into_iter().map(|pointer| event.text(pointer)).find(|time| !time.is_empty()).unwrap_or_default()
 }

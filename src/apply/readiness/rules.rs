@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::ages::matching;
-use super::conditions::{Condition, describe, short};
+use super::conditions::{Condition, describe, one_line};
 use super::context::Context;
 use super::fields::{generation, not_observed, observed_generation};
 use super::status::{Status, seconds};
@@ -52,7 +52,7 @@ fn by(status: Status, meaning: ConditionMeaning, condition: &Condition<'_>) -> S
         name: condition.kind.to_owned(),
         status: condition.status.to_owned(),
         reason: condition.reason.to_owned(),
-        message: short(condition.message),
+        message: one_line(condition.message),
     };
     Status { matched: Some(Box::new(matched)), ..status }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
-use super::conditions::{find, is_true};
+use super::conditions::{find, is_true, list};
 use super::context::{Context, Related};
 use super::fields::number;
 use super::own_state::own_state;
 use super::pods::{Container, owned_by, terminal_pod_failure};
+use super::reasons::{events_of, time_of};
 use super::status::{State, Status, seconds};
 use super::troubles::{GRACE, STABLE, Troubles};
 use super::workloads::newest_replica_set;
@@ -180,9 +181,30 @@ fn is_stuck(pod: &Value) -> bool {
 
 /// Whether a quota or a webhook refused to create pods.
 fn is_refused(object: &Value, related: &Related<'_>) -> bool {
+    if matches!(object.text("/kind"), "StatefulSet" | "DaemonSet" | "Job") {
+        return is_creation_refused(object, related);
+    }
     let failure = |object: &Value| find(object, "ReplicaFailure").is_some_and(|condition| condition.is("True"));
     let newest = || newest_replica_set(object, related.replica_sets).is_some_and(failure);
     failure(object) || (object.text("/kind") == "Deployment" && newest())
+}
+
+/// Whether the last attempt to create a pod failed, for kinds that have no condition for it: their controllers report it
+/// by events alone. An event that is older than the newest pod, or than the last write of the object, is outdated.
+fn is_creation_refused(object: &Value, related: &Related<'_>) -> bool {
+    let owned = related.pods.iter().filter(|pod| owned_by(pod, object));
+    let created = owned.map(|pod| pod.text("/metadata/creationTimestamp"));
+    let entries = list(object, "/metadata/managedFields").iter();
+    let written = entries.filter(|entry| entry.text("/subresource").is_empty()).map(|entry| entry.text("/time"));
+    let latest = created.chain(written).map(whole_second).max().unwrap_or_default();
+    events_of(object, related.events)
+        .filter(|event| event.text("/type") == "Warning" && event.text("/reason") == "FailedCreate")
+        .any(|event| whole_second(time_of(event)) >= latest)
+}
+
+/// A time without its fraction and zone; all are in UTC.
+fn whole_second(time: &str) -> &str {
+    time.get(.."2026-01-01T00:00:00".len()).unwrap_or(time)
 }
 
 fn is_well(pod: &Value) -> bool {

@@ -10,7 +10,7 @@ use crate::report::error_text::{hints_text, labelled};
 use crate::report::escape::terminal_safe;
 use crate::report::log_text::failed_containers;
 use crate::report::theme::{Role, Theme};
-use crate::report::words::{column_width, counts_done, object_columns, pad, took};
+use crate::report::words::{column_width, counts_done, object_columns, pad, shortened_message, took};
 
 /// Most unfinished objects that are listed; the rest is counted.
 const UNFINISHED_ROWS: usize = 20;
@@ -163,7 +163,7 @@ fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> St
         if widths[3] > 0 {
             row += &format!("{}  ", pad(waited, widths[3]));
         }
-        row += &terminal_safe(&line.message);
+        row += &terminal_safe(&shortened_message(&line.message));
         let _ = writeln!(text, "{}", row.trim_end());
         text += &reasons_text(&line.reasons, theme);
         text += &failed_containers(&line.containers, "      ");
@@ -181,7 +181,7 @@ pub fn reasons_text(reasons: &[String], theme: Theme) -> String {
     let mut text = String::new();
     let shown = if reasons.len() <= REASON_ROWS + 1 { reasons.len() } else { REASON_ROWS };
     for reason in &reasons[..shown] {
-        let _ = writeln!(text, "      {} {}", theme.branch(), terminal_safe(reason));
+        let _ = writeln!(text, "      {} {}", theme.branch(), terminal_safe(&shortened_message(reason)));
     }
     if shown < reasons.len() {
         let _ = writeln!(text, "      {} {} and {} more", theme.branch(), theme.ellipsis(), reasons.len() - shown);

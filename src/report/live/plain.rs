@@ -23,7 +23,7 @@ use crate::report::log_text::tagged;
 use crate::report::output::Output;
 use crate::report::policy_text::policy_text;
 use crate::report::theme::Role;
-use crate::report::words::{change_word, doing_word, object_slug, took};
+use crate::report::words::{change_word, doing_word, object_slug, shortened_message, took};
 
 /// Interval of heartbeats. CI services end a job that prints nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -206,11 +206,11 @@ impl Renderer for PlainRenderer {
 
 /// `2/4 ready (pod web-6c9f: CrashLoopBackOff)`.
 fn wait_state(message: &str, reasons: &[String]) -> String {
-    let message = terminal_safe(message);
+    let message = terminal_safe(&shortened_message(message)).into_owned();
     if reasons.is_empty() {
-        return message.into_owned();
+        return message;
     }
-    let reasons: Vec<_> = reasons.iter().map(|reason| terminal_safe(reason)).collect();
+    let reasons: Vec<_> = reasons.iter().map(|reason| terminal_safe(&shortened_message(reason)).into_owned()).collect();
     format!("{message} ({})", reasons.join("; ")).trim_start().to_owned()
 }
 

@@ -15,6 +15,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         Controllers: a_pod_that_asks_for_more_than_any_node_has_is_waited_for_to_the_end,
         Controllers: pods_that_a_quota_refuses_end_the_rollout_with_the_words_of_the_quota,
         Controllers: what_a_stateful_set_may_not_create_is_told_by_its_events,
+        Controllers: pods_that_a_quota_refuses_end_the_wait_for_each_kind,
         Controllers: a_missing_config_map_ends_the_rollout_and_a_missing_volume_is_told_by_its_events,
         Controllers: a_claim_without_a_storage_class_is_named_with_the_pod_that_waits_for_it,
         Controllers: a_job_that_used_up_its_attempts_is_told_with_the_exit_code_of_its_pods,
@@ -170,6 +171,51 @@ fn what_a_stateful_set_may_not_create_is_told_by_its_events() {
     // The quota goes, and the rollout comes to its end.
     app.cluster.api().delete(&app.path("resourcequotas/none")).ok();
     run.finish().expect(0);
+}
+
+fn pods_that_a_quota_refuses_end_the_wait_for_each_kind() {
+    let app = App::new("refused");
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"requests.memory": "1Gi"}},
+        "metadata": {"namespace": app.namespace, "name": "memory-must-be-requested"},
+    });
+    app.cluster.api().apply(&quota).ok();
+    wait_until("the quota is counted", SOON, || {
+        let quota = app.cluster.api().get(&app.path("resourcequotas/memory-must-be-requested")).ok();
+        quota["status"]["hard"].is_object().then_some(())
+    });
+    let template = |policy: &str| {
+        json!({"metadata": {"labels": {"app": "w"}}, "spec": {
+            "restartPolicy": policy, "containers": [{"name": "c", "image": "registry.example/w:1"}]}})
+    };
+    let selector = json!({"matchLabels": {"app": "w"}});
+    let object = |version: &str, kind: &str, spec: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": kind.to_lowercase()}, "spec": spec});
+    let workload = json!({"selector": selector, "template": template("Always")});
+    let mut set = workload.clone();
+    set["serviceName"] = json!("w");
+    app.write(&[
+        object("apps/v1", "StatefulSet", set),
+        object("apps/v1", "DaemonSet", workload.clone()),
+        object("batch/v1", "Job", json!({"template": template("Never")})),
+        object("apps/v1", "Deployment", workload),
+    ]);
+    let ran = app.apply(&["--wait-failure-timeout", "3s", "--exit-early-on-wait-error=false"]).expect(21);
+    let mut left = super::unfinished(&ran);
+    left.sort();
+    let names: Vec<&str> = left.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "DaemonSet/daemonset failed",
+            "Deployment/deployment failed",
+            "Job/job failed",
+            "StatefulSet/statefulset failed"
+        ]
+    );
+    for (name, said) in &left {
+        // The end of the reason is what matters.
+        assert!(said.contains("must specify requests.memory for: c") && !said.contains('…'), "{name}: {said}");
+    }
 }
 
 fn a_missing_config_map_ends_the_rollout_and_a_missing_volume_is_told_by_its_events() {

@@ -118,6 +118,55 @@ fn pods_that_a_quota_refuses_are_a_failure_that_may_heal() {
     assert_eq!(follow(&deployment(), &refused, &story), [InProgress, InProgress, Failed]);
 }
 
+/// State after 300 s of a kind whose controller reports refused pods by events alone.
+fn after_refusal(kind: (&str, &str), event: &Value, pods: &[Arc<Value>]) -> State {
+    let mut owner = object(kind.0, kind.1, json!({"status": {"startTime": "2026-01-01T00:00:00Z"}}));
+    owner["metadata"]["managedFields"] = json!([
+        {"manager": "pushback", "time": "2026-01-01T00:10:00Z"},
+        {"manager": "kube-controller-manager", "subresource": "status", "time": "2026-01-01T00:50:00Z"},
+    ]);
+    let events = [Arc::new(event.clone())];
+    let related = Related { pods, events: &events, ..Related::default() };
+    let mut troubles = Troubles::default();
+    let mut last = InProgress;
+    for second in [0, 299, 300] {
+        assert_eq!(last, InProgress, "not before the time is over");
+        let context = Context { related, waited: Duration::from_secs(second), ..Context::default() };
+        let context = Context { failure_timeout: PATIENCE, ..context };
+        troubles.observe(&owner, &context);
+        last = assess(&owner, &Context { troubles: Some(&troubles), ..context }).state;
+    }
+    last
+}
+
+#[test]
+fn refused_pods_of_kinds_without_a_condition_are_known_by_their_events() {
+    let refused = |time: &str| {
+        json!({"type": "Warning", "reason": "FailedCreate", "message": "exceeded quota", "lastTimestamp": time,
+            "involvedObject": {"uid": "u"}})
+    };
+    let now = refused("2026-01-01T00:10:00Z");
+    let precise = json!({"type": "Warning", "reason": "FailedCreate", "regarding": {"uid": "u"},
+        "eventTime": "2026-01-01T00:10:00.000123Z"});
+    let mut created = Arc::unwrap_or_clone(pod("p", "u", json!({"phase": "Pending"})));
+    created["metadata"]["creationTimestamp"] = json!("2026-01-01T00:20:00Z");
+    let created = [Arc::new(created)];
+    for kind in [("apps/v1", "StatefulSet"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")] {
+        assert_eq!(after_refusal(kind, &now, &[]), Failed, "{kind:?}");
+        assert_eq!(after_refusal(kind, &precise, &[]), Failed, "{kind:?}");
+        assert_eq!(
+            after_refusal(kind, &refused("2026-01-01T00:09:59Z"), &[]),
+            InProgress,
+            "{kind:?}: before the write"
+        );
+        assert_eq!(after_refusal(kind, &now, &created), InProgress, "{kind:?}: a pod was created since");
+        assert_eq!(after_refusal(kind, &refused("2026-01-01T00:30:00Z"), &created), Failed, "{kind:?}: refused again");
+        let mut other = now.clone();
+        other["reason"] = json!("FailedDelete");
+        assert_eq!(after_refusal(kind, &other, &[]), InProgress, "{kind:?}");
+    }
+}
+
 #[test]
 fn without_a_limit_what_may_heal_is_waited_for_to_the_end() {
     let pods = [pod("p", "rs", crash_loop())];
