@@ -25,7 +25,7 @@ use serde_json::Value;
 pub use self::ages::ConditionAges;
 use self::context::OBSERVATION_WINDOW;
 pub use self::context::{Context, Related, SLOW_OBSERVATION_WINDOW};
-pub use self::deletion::{deletion_blockers, finalizer_owner, finalizers};
+pub use self::deletion::{crd_remedy, deletion_blockers, finalizer_owner, finalizers};
 pub use self::failing::{FailingContainer, failing_containers};
 use self::own_state::own_state;
 pub use self::reasons::reasons;

@@ -287,7 +287,8 @@ fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
     let finalizers: BTreeSet<&str> = going().flat_map(readiness::finalizers).collect();
     let hint =
         |finalizer: &&str| format!("finalizer {finalizer} is removed by {}", readiness::finalizer_owner(finalizer));
-    let mut hints: Vec<String> = finalizers.iter().take(FINALIZERS).map(hint).collect();
+    let mut hints: Vec<String> = going().filter_map(readiness::crd_remedy).take(FINALIZERS).collect();
+    hints.extend(finalizers.iter().take(FINALIZERS).map(hint));
     if going().next().is_some() {
         hints.push("`pushback inspect` shows what is still there; the same command again waits for it".to_owned());
     }

@@ -202,7 +202,9 @@ impl Migrate<'_> {
             // The first pass of a migration writes everything: the second confirms it at half the price.
             confirm: options.verify_only,
         };
-        let mut pass = Pass { cluster: self.cluster, kind, pace: options.pace, shard: options.shard, rewrite };
+        let others = state.versions.iter().filter(|(version, served)| *served && *version != kind.version);
+        let others = others.map(|(version, _)| definitions::object_kind(state, version, false)).collect();
+        let mut pass = Pass { cluster: self.cluster, kind, others, pace: options.pace, shard: options.shard, rewrite };
         let record = ProgressRecord::of(&options.namespace, self.name, options.shard);
         let writes = self.writes();
         let (mut may_exist, known) = if writes { record.read(self.cluster, state).await? } else { (true, None) };

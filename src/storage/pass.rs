@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::rewrite::{Effects, Rewrite, RewriteOptions, rewrite};
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn};
+use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn, list_all};
 
 /// Most failures that are kept with their messages.
 const KEPT_FAILURES: usize = 20;
@@ -91,6 +91,9 @@ pub struct RewriteFailure {
     pub object: String,
     /// The server's words.
     pub message: String,
+    /// The version that it can be read in, if the conversion webhook cannot convert it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readable_in: Option<String>,
 }
 
 impl PassCount {
@@ -116,12 +119,22 @@ impl PassCount {
             Err(error) if concerns_all(&error) => return Err(error),
             Err(error) => {
                 self.failed += 1;
-                if self.failures.len() < KEPT_FAILURES {
-                    self.failures.push(RewriteFailure { object: object.full_name(), message: error.message });
-                }
+                self.add_failure(object, error.message, None);
             }
         }
         Ok(())
+    }
+
+    fn add_unconverted(&mut self, object: &Value, error: ClusterError, readable_in: &str) {
+        self.objects += 1;
+        self.failed += 1;
+        self.add_failure(object, error.message, Some(readable_in.to_owned()));
+    }
+
+    fn add_failure(&mut self, object: &Value, message: String, readable_in: Option<String>) {
+        if self.failures.len() < KEPT_FAILURES {
+            self.failures.push(RewriteFailure { object: object.full_name(), message, readable_in });
+        }
     }
 }
 
@@ -144,6 +157,15 @@ fn concerns_all(error: &ClusterError) -> bool {
     )
 }
 
+/// Texts of a failed conversion for which the webhook gave no answer.
+const UNANSWERED: [&str; 4] =
+    [" failed: Post \"", " failed: service \"", "the server is currently unable", "an error on the server"];
+
+/// Whether a conversion failed because the webhook did not answer.
+fn is_unanswered(error: &ClusterError) -> bool {
+    UNANSWERED.iter().any(|text| error.message.contains(text))
+}
+
 /// A pass over the objects of one kind, which is the kind in the storage version.
 #[derive(Debug)]
 pub struct Pass<'a> {
@@ -151,6 +173,8 @@ pub struct Pass<'a> {
     pub cluster: &'a dyn Cluster,
     /// The kind, in the storage version.
     pub kind: Arc<Kind>,
+    /// The kind in the other served versions.
+    pub others: Vec<Arc<Kind>>,
     /// How fast.
     pub pace: Pace,
     /// Only these objects.
@@ -180,10 +204,17 @@ impl Pass<'_> {
         let clock = self.pace.per_second.map(paced);
         // What is added while the list goes on is new, and stored as the definition says.
         let mut pages = Pages::of(self.cluster, query).going_on();
-        while let Some(turn) = pages.next().await? {
-            let Turn::Page(page) = turn else { continue };
-            let mine =
-                |object: &&Arc<Value>| self.shard.is_none_or(|shard| shard.holds(object.namespace(), object.name()));
+        loop {
+            let page = match pages.next().await {
+                Ok(Some(Turn::Page(page))) => page,
+                Ok(Some(Turn::Restart)) => continue,
+                Ok(None) => break,
+                Err(error) if error.kind == ErrorKind::WebhookUnavailable => {
+                    return self.run_apart(error, count, clock.as_ref()).await;
+                }
+                Err(error) => return Err(error),
+            };
+            let mine = |object: &&Arc<Value>| self.holds(object);
             // Boxed one by one: the compiler cannot see that a stream of closures is `Send`.
             let mine: Vec<_> =
                 page.items.iter().filter(mine).map(|object| self.rewrite_one(object, clock.as_ref()).boxed()).collect();
@@ -196,6 +227,46 @@ impl Pass<'_> {
         }
         count.failures.sort_by(|one, other| one.object.cmp(&other.object));
         Ok(())
+    }
+
+    /// Rewrites the objects that another version lists. A webhook that cannot convert one object fails the list of all.
+    ///
+    /// # Errors
+    /// The error of that list, if the webhook cannot be called at all.
+    async fn run_apart(
+        &self,
+        error: ClusterError,
+        count: &mut PassCount,
+        clock: Option<&Mutex<Interval>>,
+    ) -> Result<(), ClusterError> {
+        for kind in &self.others {
+            let query =
+                ListQuery { limit: self.pace.page, metadata_only: true, ..ListQuery::new(Arc::clone(kind), None, "") };
+            // Objects that are stored in that version need no conversion.
+            let Ok(listed) = list_all(self.cluster, &query).await else { continue };
+            *count = PassCount::default();
+            let mine = listed.items.iter().filter(|object| self.holds(object));
+            let mine: Vec<_> = mine.map(|object| self.rewrite_one(object, clock).boxed()).collect();
+            let mut writes = stream::iter(mine).buffer_unordered(self.pace.workers.max(1));
+            while let Some((object, outcome)) = writes.next().await {
+                match outcome {
+                    Err(failed) if failed.kind == ErrorKind::WebhookUnavailable => {
+                        if is_unanswered(&failed) {
+                            return Err(failed);
+                        }
+                        count.add_unconverted(object, failed, &kind.version);
+                    }
+                    outcome => count.add(object, outcome)?,
+                }
+            }
+            count.failures.sort_by(|one, other| one.object.cmp(&other.object));
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    fn holds(&self, object: &Value) -> bool {
+        self.shard.is_none_or(|shard| shard.holds(object.namespace(), object.name()))
     }
 
     async fn rewrite_one<'o>(

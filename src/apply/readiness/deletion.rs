@@ -1,10 +1,10 @@
 //! What blocks the deletion of an object: finalizers, and for a namespace what the namespace controller reports about
 //! its contents.
 
-use pushback_preflight::ObjectExt;
+use pushback_preflight::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
-use super::conditions::{all, list, one_line};
+use super::conditions::{Condition, all, detail, find, list, one_line};
 
 /// Conditions of a namespace that report remaining contents.
 const NAMESPACE_CONDITIONS: &[&str] = &[
@@ -34,6 +34,33 @@ const DOMAINS: &[(&str, &str)] = &[
     ("snapshot.storage.kubernetes.io", "the snapshot controller: see that it runs"),
 ];
 
+/// Reasons of the condition `Terminating` of a CRD that the API server cannot finish to delete.
+const CRD_REASONS: &[&str] = &["InstanceDeletionFailed", "InstanceDeletionCheck"];
+
+/// The condition of a terminating CRD that names what keeps its objects from being deleted.
+fn failed_cleanup(object: &Value) -> Option<Condition<'_>> {
+    let is_crd = ObjectRef::of(object).is_definition();
+    let condition = find(object, "Terminating").filter(|condition| is_crd && condition.is("True"))?;
+    CRD_REASONS.contains(&condition.reason).then_some(condition)
+}
+
+/// What lets a stuck deletion of a CRD go on; `None` if nothing is known to block it.
+#[must_use]
+pub fn crd_remedy(object: &Value) -> Option<String> {
+    let condition = failed_cleanup(object)?;
+    let name = object.name();
+    Some(if condition.message.contains("conversion webhook for") {
+        format!(
+            "the objects of CRD {name} are deleted, so they need no conversion: kubectl patch crd {name} --type=merge \
+             -p '{{\"spec\":{{\"conversion\":{{\"strategy\":\"None\",\"webhook\":null}}}}}}'"
+        )
+    } else if condition.reason == "InstanceDeletionCheck" {
+        format!("objects of CRD {name} wait for their finalizers: kubectl get {name} --all-namespaces -o yaml")
+    } else {
+        format!("correct what keeps the API server from deleting the objects of CRD {name}; it tries again by itself")
+    })
+}
+
 /// What blocks a terminating object, in one line; empty if nothing known does.
 #[must_use]
 pub fn deletion_blockers(object: &Value) -> String {
@@ -44,6 +71,7 @@ pub fn deletion_blockers(object: &Value) -> String {
             },
         );
     let mut blockers: Vec<String> = conditions.collect();
+    blockers.extend(failed_cleanup(object).map(|condition| detail(&condition)));
     let finalizers: Vec<&str> = list(object, "/metadata/finalizers").iter().filter_map(Value::as_str).collect();
     match finalizers.as_slice() {
         [] => {}
@@ -80,6 +108,43 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn crd_that_cannot_be_cleaned_up_names_the_condition_and_a_remedy() {
+        let crd = |reason: &str, message: &str| {
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {
+                "name": "cogs.ex.com", "finalizers": ["customresourcecleanup.apiextensions.k8s.io"]},
+                "status": {"conditions": [{"type": "Terminating", "status": "True", "reason": reason, "message": message}]}})
+        };
+        let webhook =
+            "could not list instances: conversion webhook for ex.com/v1, Kind=Cog failed: service \"hook\" not found";
+        let cases = [
+            ("InstanceDeletionFailed", webhook, Some("\"strategy\":\"None\",\"webhook\":null")),
+            (
+                "InstanceDeletionFailed",
+                "could not issue all deletes: admission webhook \"a\" denied",
+                Some("by itself"),
+            ),
+            (
+                "InstanceDeletionCheck",
+                "could not confirm zero CustomResources remaining",
+                Some("kubectl get cogs.ex.com"),
+            ),
+            ("InstanceDeletionInProgress", "CustomResource deletion is in progress", None),
+        ];
+        for (reason, message, remedy) in cases {
+            let object = crd(reason, message);
+            assert_eq!(
+                deletion_blockers(&object).contains(&format!("{reason}: {message}")),
+                remedy.is_some(),
+                "{reason}"
+            );
+            match (remedy, crd_remedy(&object)) {
+                (Some(part), Some(text)) => assert!(text.contains(part), "{text}"),
+                (expected, found) => assert_eq!((expected, found), (None, None)),
+            }
+        }
+    }
 
     #[test]
     fn a_finalizer_is_traced_to_whoever_removes_it() {

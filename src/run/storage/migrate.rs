@@ -77,7 +77,8 @@ impl MigrateRun {
         match codes.into_iter().max() {
             None => End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()),
             Some(code) => {
-                let hints = report.errors.iter().filter_map(|error| error.hint.clone()).collect();
+                let mut hints: Vec<String> = report.errors.iter().filter_map(|error| error.hint.clone()).collect();
+                hints.extend(report.migrations.iter().filter_map(unconverted));
                 let messages: Vec<&str> = report.errors.iter().map(|error| error.message.as_str()).collect();
                 let error = match messages.as_slice() {
                     [] => "not every object could be rewritten; the list of stored versions stays as it is".to_owned(),
@@ -87,4 +88,21 @@ impl MigrateRun {
             }
         }
     }
+}
+
+/// Returns what to do about an object that the conversion webhook cannot convert.
+fn unconverted(migration: &Migration) -> Option<String> {
+    let mut failures = migration.passes.iter().flat_map(|pass| &pass.failures);
+    let (failure, version) = failures.find_map(|failure| Some((failure, failure.readable_in.as_ref()?)))?;
+    let (plural, group) = migration.definition.split_once('.')?;
+    let object = match failure.object.split_once('/') {
+        Some((namespace, name)) => format!("{plural}.{version}.{group} {name} -n {namespace}"),
+        None => format!("{plural}.{version}.{group} {}", failure.object),
+    };
+    Some(format!(
+        "the conversion webhook cannot convert {}: correct it where it can be read, `kubectl edit {object}`, or delete it, \
+         `kubectl delete {object}`; then run the same command again. The other objects are rewritten without it, and the \
+         list of stored versions stays as it is until then",
+        failure.object
+    ))
 }
