@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_crd::schema::pipeline::Server;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -228,6 +229,21 @@ pub struct ClusterFacts {
     /// Kubernetes version that the user asks about instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_version: Option<(u32, u32)>,
+}
+
+impl ClusterFacts {
+    /// The API server that objects are judged by: the version that the user asks about, else that of the cluster, else the
+    /// newest one that is known.
+    #[must_use]
+    pub fn judged_server(&self) -> Server {
+        self.asked_version.or(self.version).map_or_else(Server::default, |(_, minor)| Server { minor })
+    }
+
+    /// Returns whether the user asks about another version than the cluster has.
+    #[must_use]
+    pub fn is_about_another_version(&self) -> bool {
+        self.asked_version.is_some_and(|asked| Some(asked) != self.version)
+    }
 }
 
 /// One fact that a rule asks the cluster for.

@@ -450,8 +450,8 @@ pub struct RuleArgs {
     /// (outside: the defaults count)
     #[arg(long, env = "PUSHBACK_POLICY_FROM", hide_env = true, value_name = "WHERE", default_value = "manifests")]
     pub policy_from: PolicyFrom,
-    /// Kubernetes version that RemovedAPIs judges by, such as 1.36 [default: the cluster's; without an API server the
-    /// newest that it knows]
+    /// Kubernetes version that RemovedAPIs, CRDUpgradeSafety and ExistingObjects judge by, such as 1.36 [default: the
+    /// cluster's; without an API server the newest that they know]
     #[arg(long, value_name = "VERSION", value_parser = kubernetes_version)]
     pub kubernetes_version: Option<Release>,
 }

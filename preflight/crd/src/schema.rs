@@ -8,6 +8,7 @@ pub(crate) mod keywords;
 pub mod model;
 pub mod pattern;
 pub mod pipeline;
+mod releases;
 mod shared;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

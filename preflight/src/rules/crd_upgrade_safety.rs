@@ -24,7 +24,6 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use pushback_crd::definition::{self, Crd, Schemas, Upgrade};
-use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use serde::Deserialize;
 use serde_json::Value;
@@ -253,7 +252,7 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
             let Some((old, new)) = sides(change) else { return };
             let read = || Arc::new(Schemas::of(&Crd::of(old), &Crd::of(new)));
             let schemas = analysis.unwrap_or(&unanalysed).schemas.get_or_init(read);
-            let upgrade = Upgrade::with_schemas(old, new, server(facts), schemas.clone());
+            let upgrade = Upgrade::with_schemas(old, new, facts.cluster.judged_server(), schemas.clone());
             let findings = analysis.unwrap_or(&unanalysed).findings.iter();
             let asked: Vec<&Found> = findings.filter(|found| found.objects.as_ref() == Some(need)).collect();
             let planned = PlannedObjects::of_kind(&facts.changes, group, kind);
@@ -297,7 +296,7 @@ impl Analysis {
             return analysis;
         }
         let mut invalid = Vec::new();
-        invalid::check(change, facts.cluster.side, &mut invalid);
+        invalid::check(change, &facts.cluster, &mut invalid);
         let without_objects =
             |finding| Found { finding, only_rejects: OnlyRejects::Never, objects: None, only_if_held: false };
         analysis.findings.extend(invalid.into_iter().map(without_objects));
@@ -311,7 +310,7 @@ impl Analysis {
             analysis.unable = Some(format!("{}: the live definition is not known", change.object));
             return analysis;
         };
-        let subject = Subject { change, upgrade: Upgrade::of(old, new, server(facts)) };
+        let subject = Subject { change, upgrade: Upgrade::of(old, new, facts.cluster.judged_server()) };
         let with_objects = stays && settings.live_objects != live::Mode::Off;
         let side = facts.cluster.side;
         analysis.findings.extend(changed(&subject, settings).into_iter().map(|(finding, only_rejects)| {
@@ -368,11 +367,6 @@ fn weighed(mut finding: Finding, settings: &OwnSettings, has_app: bool) -> Optio
         Level::Warn | Level::Error => {}
     }
     Some(finding)
-}
-
-/// The API server that objects are checked by; for a directory, the newest known version.
-fn server(facts: &Facts) -> Server {
-    facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod passage;
 use std::sync::{Arc, OnceLock};
 
 use pushback_crd::definition::{Crd, Schemas, StoredState, Strategy, Upgrade, listed};
-use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use serde_json::{Value, json};
 
@@ -95,8 +94,7 @@ impl Rule for ExistingObjects {
         };
         let read = || Arc::new(Schemas::of(&Crd::of(subject.old), &Crd::of(subject.new)));
         let schemas = Arc::clone(schemas.get_or_init(read));
-        let server = facts.cluster.version.map_or_else(Server::default, |(_, minor)| Server { minor });
-        let upgrade = Upgrade::with_schemas(subject.old, subject.new, server, schemas);
+        let upgrade = Upgrade::with_schemas(subject.old, subject.new, facts.cluster.judged_server(), schemas);
         let planned = PlannedObjects::of_kind(&facts.changes, &subject.live.group, &subject.live.kind);
         stack::with_room(|| passage::fold(&upgrade, &subject.live, &planned, state, page));
     }

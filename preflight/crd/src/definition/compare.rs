@@ -6,7 +6,8 @@ use super::change::{Changes, DefinitionChange, Place, Proof};
 use super::path::node_at;
 use super::{Upgrade, cross_version, lifecycle, offers, schemas};
 use crate::schema::contain::Effect;
-use crate::schema::invalid::{Problem, problems};
+use crate::schema::invalid::{Problem, problems_on};
+use crate::schema::pipeline::Server;
 
 /// All changes, in order: the definition as a whole, its versions, the schema of each version, and the conversion
 /// between versions. Unchanged parts are left out.
@@ -55,7 +56,7 @@ fn incomparable(upgrade: &Upgrade<'_>, changes: &mut Changes) {
 /// each at its node, and all others.
 pub(super) fn refused(upgrade: &Upgrade<'_>) -> [Vec<DefinitionChange>; 2] {
     let (definition, mut of_rules, mut of_others) = (upgrade.new.value, changes(upgrade), changes(upgrade));
-    for problem in refusals(Some(upgrade.old.value), definition) {
+    for problem in refusals(Some(upgrade.old.value), definition, upgrade.server) {
         let proof = match problem.is_certain {
             true => Proof::breaking(Effect::Rejected, None),
             false => Proof::unknown("invalid"),
@@ -74,10 +75,10 @@ pub(super) fn refused(upgrade: &Upgrade<'_>) -> [Vec<DefinitionChange>; 2] {
 /// Why the API server would reject the new definition. Errors that the old definition has too are left out: some server
 /// accepted them.
 #[must_use]
-pub fn refusals(old: Option<&Value>, new: &Value) -> Vec<Problem> {
-    let mut found = problems(new);
+pub fn refusals(old: Option<&Value>, new: &Value, server: Server) -> Vec<Problem> {
+    let mut found = problems_on(server, new);
     if !found.is_empty() {
-        let known = old.map(problems).unwrap_or_default();
+        let known = old.map(|old| problems_on(server, old)).unwrap_or_default();
         found.retain(|problem| !known.contains(problem));
     }
     found

@@ -94,11 +94,11 @@ fn a_witness_was_fine_and_is_not_any_more() {
 fn what_a_server_would_refuse_is_told_where_it_is_new() {
     let field = json!({"name": {"type": "string", "uniqueItems": true}});
     let (old, new) = (widgets(&json!({}), &json!({})), widgets(&json!({}), &field));
-    let refused = refusals(Some(&old), &new);
+    let refused = refusals(Some(&old), &new, pipeline::Server::default());
     assert!(!refused.is_empty());
     let (version, steps) = node_at(&new, &refused[0].path).expect("a place in a schema");
     assert_eq!((version.as_str(), path::field_path(&steps).as_str()), ("v2", "spec.name"));
-    assert_eq!(refusals(Some(&new), &new), []);
+    assert_eq!(refusals(Some(&new), &new, pipeline::Server::default()), []);
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod schema;
 use serde_json::Value;
 
 use super::pattern::Pattern;
-use super::pipeline::Path;
+use super::pipeline::{Path, Server};
 use crate::names::{is_dns_1035_label, is_dns_subdomain};
 pub use problem::Problem;
 use problem::{Collector, at, field, items, text};
@@ -23,10 +23,16 @@ use problem::{Collector, at, field, items, text};
 /// `apiextensions.k8s.io/v1` are checked.
 #[must_use]
 pub fn problems(definition: &Value) -> Vec<Problem> {
+    problems_on(Server::default(), definition)
+}
+
+/// Why an API server of this version would reject this CustomResourceDefinition on creation, in document order.
+#[must_use]
+pub fn problems_on(server: Server, definition: &Value) -> Vec<Problem> {
     if definition.get("apiVersion").and_then(Value::as_str) != Some("apiextensions.k8s.io/v1") {
         return Vec::new();
     }
-    let mut found = Collector { path: Path::new(), problems: Vec::new() };
+    let mut found = Collector { path: Path::new(), problems: Vec::new(), server };
     // What cannot be decoded is not validated.
     document::check(&mut found, definition);
     if !found.problems.is_empty() {
@@ -149,6 +155,9 @@ fn version(found: &mut Collector, version: &Value) {
     }
     if let Some(schema) = field(&version["schema"], "openAPIV3Schema") {
         path::selectable_fields(found, version, schema);
+    }
+    if items(version, "selectableFields").next().is_some() {
+        found.known_field("selectableFields");
     }
     if field(version, "deprecationWarning").is_some() {
         match text(version, "deprecationWarning") {

@@ -4,19 +4,22 @@ use pushback_crd::definition::refusals;
 use pushback_crd::schema::invalid::Problem;
 
 use super::subject::NAME;
-use crate::facts::{Change, ClusterSide, Verification};
+use crate::facts::{Change, ClusterFacts, ClusterSide, Verification};
 use crate::finding::{Finding, Verdict};
 use crate::source::display_path;
 
-pub(super) fn check(change: &Change, side: ClusterSide, findings: &mut Vec<Finding>) {
+pub(super) fn check(change: &Change, cluster: &ClusterFacts, findings: &mut Vec<Finding>) {
     let written = change.operation.applies();
     let Some(definition) = change.desired.as_deref().filter(|_| written) else { return };
     // A server's own answer is reported separately and says more. A directory accepts everything.
     let is_answered = matches!(change.verification, Verification::Server | Verification::Refused);
-    if side == ClusterSide::Server && is_answered {
+    if cluster.side == ClusterSide::Server && is_answered && !cluster.is_about_another_version() {
         return;
     }
-    findings.extend(refusals(change.live.as_deref(), definition).iter().map(|problem| finding(change, problem)));
+    // Another server has not accepted the live definition either.
+    let accepted = change.live.as_deref().filter(|_| cluster.asked_version.is_none());
+    let problems = refusals(accepted, definition, cluster.judged_server());
+    findings.extend(problems.iter().map(|problem| finding(change, problem)));
 }
 
 fn finding(change: &Change, problem: &Problem) -> Finding {

@@ -117,11 +117,21 @@ fn run_for(
     config: &Value,
     objects: Result<Vec<Value>, &str>,
 ) -> RunReport {
+    run_in(app, ClusterFacts { side, ..ClusterFacts::default() }, changes, config, objects)
+}
+
+/// Like [`run_for`], with these facts of the cluster.
+fn run_in(
+    app: &str,
+    cluster: ClusterFacts,
+    changes: Vec<Change>,
+    config: &Value,
+    objects: Result<Vec<Value>, &str>,
+) -> RunReport {
     let flag = [NAME.to_owned()];
     let rules = [ConfigRule { name: NAME, config, positions: None }];
     let selection = select(Some(&flag), Some(&rules)).expect("a valid config");
     let changes = ChangeSet { app: app.into(), changes, ..ChangeSet::default() };
-    let cluster = ClusterFacts { side, ..ClusterFacts::default() };
     let mut session = Session::of(selection, changes, cluster);
     loop {
         let needs = session.needs();
@@ -568,4 +578,45 @@ fn a_fingerprint_stays_when_the_place_moves() {
     let (first, second) = (judge(1), judge(50));
     assert_eq!(first.0, second.0);
     assert_eq!(second.1, Some(Position { file: "other.yaml".into(), line: 50, column: 1 }));
+}
+
+#[test]
+fn crd_is_judged_by_the_version_that_is_asked_about() {
+    let mut crd = foos();
+    let rule = json!([{"rule": "!has(self.size) || isQuantity('1')"}]);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["x-kubernetes-validations"] = rule;
+    let found = |cluster: ClusterFacts, changes: Vec<Change>| -> Vec<String> {
+        let report = run_in("", cluster, changes, &json!({}), Ok(Vec::new()));
+        let invalid = report.findings.into_iter().filter(|finding| finding.check == "invalid");
+        let mut said: Vec<String> =
+            invalid.map(|finding| finding.message.rsplit(": ").next().unwrap_or_default().to_owned()).collect();
+        said.sort();
+        said
+    };
+    let asked = |minor: u32| ClusterFacts {
+        side: ClusterSide::Directory,
+        asked_version: Some((1, minor)),
+        ..ClusterFacts::default()
+    };
+    let create = || vec![change(Operation::Create, None, Some(crd.clone()))];
+    let fields = "needs Kubernetes 1.31; 1.28 rejects the field, or removes it without an error";
+    assert_eq!(found(asked(28), create()), ["isQuantity needs Kubernetes 1.29, not 1.28", fields]);
+    assert_eq!(found(asked(30), create()).len(), 1);
+    assert_eq!(found(asked(31), create()), [""; 0]);
+    assert_eq!(found(ClusterFacts { side: ClusterSide::Directory, ..ClusterFacts::default() }, create()), [""; 0]);
+    // What the live CRD has counts too: the other server has not accepted it.
+    let mut described = crd.clone();
+    described["spec"]["names"]["shortNames"] = json!(["wd"]);
+    assert_eq!(found(asked(30), vec![update(crd.clone(), described.clone())]).len(), 1);
+    // A server has accepted the CRD, and is asked about as another version.
+    let mut accepted = update(crd.clone(), described);
+    accepted.verification = Verification::Server;
+    let server = |asked: Option<(u32, u32)>| ClusterFacts {
+        version: Some((1, 36)),
+        asked_version: asked,
+        ..ClusterFacts::default()
+    };
+    assert_eq!(found(server(None), vec![accepted.clone()]), [""; 0]);
+    assert_eq!(found(server(Some((1, 36))), vec![accepted.clone()]), [""; 0]);
+    assert_eq!(found(server(Some((1, 30))), vec![accepted]).len(), 1);
 }

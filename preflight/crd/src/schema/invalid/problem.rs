@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::super::pipeline::Path;
+use super::super::pipeline::{Path, Server};
+use super::super::releases;
 use crate::path::PathSegment;
 
 /// A reason why the API server rejects a definition.
@@ -33,9 +34,21 @@ impl fmt::Display for Problem {
 pub(super) struct Collector {
     pub(super) path: Path,
     pub(super) problems: Vec<Problem>,
+    pub(super) server: Server,
 }
 
 impl Collector {
+    /// Adds a problem if the server is older than a field that is set.
+    pub(super) fn known_field(&mut self, key: &str) {
+        let minor = self.server.minor;
+        if let Some(since) = releases::of_field(key).filter(|since| *since > minor) {
+            self.at(
+                key,
+                format!("needs Kubernetes 1.{since}; 1.{minor} rejects the field, or removes it without an error"),
+            );
+        }
+    }
+
     pub(super) fn below(&mut self, segment: impl Into<PathSegment>, look: impl FnOnce(&mut Self)) {
         self.path.push(segment.into());
         look(self);

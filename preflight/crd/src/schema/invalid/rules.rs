@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::path::{FieldPath, resolve};
 use super::{Collector, at, field, items, text};
-use crate::schema::cel::{Declaration, Gives, Objection, cost_of};
+use crate::schema::cel::{Declaration, Gives, Objection, cost_of, newer_than};
 
 /// Maximum cost of a rule, and of all rules of a version together.
 const MOST: u64 = 10_000_000;
@@ -56,6 +56,7 @@ impl Rules<'_> {
             if node.declaration.is_none() {
                 node.declaration = Declaration::of(schema, node.is_resource);
             }
+            self.found.known_field("x-kubernetes-validations");
             self.found.path.push("x-kubernetes-validations".into());
             match &node.declaration {
                 Some(declaration) => {
@@ -108,6 +109,17 @@ impl Rules<'_> {
     }
 
     fn rule(&mut self, schema: &Value, rule: &Value, declaration: &Rc<Declaration>, count: Option<u64>) {
+        for key in ["messageExpression", "reason", "fieldPath"] {
+            if !text(rule, key).is_empty() {
+                self.found.known_field(key);
+            }
+        }
+        if at(rule, "optionalOldSelf") == true {
+            self.found.known_field("optionalOldSelf");
+        }
+        for key in ["rule", "messageExpression"] {
+            self.known_functions(key, text(rule, key));
+        }
         let path = text(rule, "fieldPath");
         match resolve(schema, path, true) {
             Ok(_) => {}
@@ -145,6 +157,14 @@ impl Rules<'_> {
                 self.is_known = false;
                 self.perhaps("messageExpression", why);
             }
+        }
+    }
+
+    /// Adds a problem for each function that the server is too old for.
+    fn known_functions(&mut self, key: &str, expression: &str) {
+        let minor = self.found.server.minor;
+        for (name, since) in newer_than(minor, expression) {
+            self.found.at(key, format!("cannot be compiled: {name} needs Kubernetes 1.{since}, not 1.{minor}"));
         }
     }
 

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::super::model::{CelRule, Schema};
+use super::super::releases;
 use crate::path::PathSegment;
 
 /// Path of a value in an object.
@@ -39,7 +40,7 @@ impl Server {
     /// Whether an update may leave values that were invalid before as they are (validation ratcheting).
     #[must_use]
     pub fn ratchets(self) -> bool {
-        self.minor >= 30
+        self.minor >= releases::RATCHETING
     }
 }
 

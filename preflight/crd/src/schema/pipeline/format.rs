@@ -16,6 +16,7 @@ pub(super) use self::time::is_date_time;
 use super::Server;
 use crate::names::{is_dns_label, is_dns_subdomain};
 use crate::schema::pattern::Pattern;
+use crate::schema::releases;
 use digits::{is_base64, is_hex};
 use network::is_mac_without_separators as is_plain_mac;
 
@@ -24,7 +25,7 @@ use network::is_mac_without_separators as is_plain_mac;
 pub(super) struct StringFormat {
     /// Its name without hyphens.
     pub(super) name: &'static str,
-    /// The minor version of the server that introduced it.
+    /// The minor version of the server that checks it in this way, if another way came before.
     since: u32,
     /// Whether a text has this format; `None` if that is unknown.
     pub(super) is_valid: fn(&str) -> Option<bool>,
@@ -62,8 +63,8 @@ static FORMATS: [StringFormat; 27] = [
     format("date", |text| Some(time::is_date(text))),
     format("duration", |text| Some(time::is_duration(text))),
     format("datetime", |text| Some(is_date_time(text))),
-    StringFormat { since: 34, ..format("k8sshortname", |text| Some(is_dns_label(text))) },
-    StringFormat { since: 34, ..format("k8slongname", |text| Some(is_dns_subdomain(text))) },
+    format("k8sshortname", |text| Some(is_dns_label(text))),
+    format("k8slongname", |text| Some(is_dns_subdomain(text))),
 ];
 
 /// Host names of letters and symbols of any script; if there is a dot, the top-level domain consists of letters.
@@ -99,7 +100,8 @@ fn is_hostname(text: &str) -> Option<bool> {
 impl StringFormat {
     pub(super) fn named(name: &str, server: Server) -> Option<&'static Self> {
         let name = name.replace('-', "");
-        FORMATS.iter().find(|format| format.name == name && format.since <= server.minor)
+        let since = |format: &StringFormat| releases::of_format(format.name).unwrap_or(format.since);
+        FORMATS.iter().find(|format| format.name == name && since(format) <= server.minor)
     }
 }
 
