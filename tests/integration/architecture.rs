@@ -16,7 +16,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
 }
 
 /// Crates with rooms of their own.
-const CRATES: [&str; 3] = ["src", "preflight/src", "preflight/crd/src"];
+const CRATES: [&str; 3] = ["src", "preflight/src", "crates/crd/src"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
