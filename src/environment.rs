@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use pushback_preflight::Invocation;
 use secrecy::SecretString;
 
 use crate::redact;
@@ -49,8 +48,8 @@ pub struct Environment {
     pub process: u32,
     /// User name, from the environment variables.
     pub user: String,
-    /// The command line, without credentials in URLs.
-    pub invocation: Invocation,
+    /// Command-line arguments without the program's name, and without credentials in URLs.
+    pub arguments: Vec<String>,
     /// The commit that a CI service says it works on; empty if none does.
     pub commit: String,
     /// The key for values of Secrets in saved plans, if there is one.
@@ -77,7 +76,7 @@ impl Environment {
                 .iter()
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
                 .unwrap_or_else(|| "unknown".to_owned()),
-            invocation: Invocation::new(arguments()),
+            arguments: arguments().collect(),
             commit: ["GITHUB_SHA", "CI_COMMIT_SHA"]
                 .iter()
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
@@ -95,7 +94,7 @@ impl Environment {
             boot: "boot".to_owned(),
             process: 1,
             user: "tester".to_owned(),
-            invocation: Invocation::default(),
+            arguments: Vec::new(),
             commit: String::new(),
             plan_key: None,
             ids: Ids::Fixed(seed),

@@ -1,5 +1,6 @@
 //! Parses manifests into objects that remember file, line and column.
 
+pub mod answer;
 pub mod collect;
 pub mod excerpt;
 pub mod files;

@@ -10,12 +10,9 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use self::processes::Processes;
 pub use self::processes::end_all;
 use crate::environment::reason;
-use crate::manifest::yaml::{DUPLICATE_KEY, Limits, load};
 
 /// Most bytes of what a program says about its failure.
 const COMPLAINT: u64 = 4 << 10;
@@ -93,20 +90,6 @@ impl Program {
             return Err(format!("it failed with {status}{line}"));
         }
         Ok(output)
-    }
-
-    /// Runs the program, and reads its answer as JSON.
-    ///
-    /// # Errors
-    /// As [`Self::run`]; or the answer is not JSON, or has a key twice: two readers could take it for two answers.
-    pub fn ask(&self, input: Vec<u8>) -> Result<Value, String> {
-        let output = self.run(input)?;
-        let answer = serde_json::from_slice(&output).map_err(|error| format!("its answer is not JSON: {error}"))?;
-        let read = load("its answer", &output, &Limits::default()).map_err(|error| error.to_string())?;
-        match read.warnings.iter().find(|warning| warning.code == DUPLICATE_KEY) {
-            Some(twice) => Err(format!("its answer has a key twice, {}: {}", twice.position, twice.message)),
-            None => Ok(answer),
-        }
     }
 
     /// Waits for the end of the program, but not for long, and measures it meanwhile.

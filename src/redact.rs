@@ -170,7 +170,7 @@ fn spellings(value: &str) -> Vec<String> {
         }
         if text.len() >= MIN_PART {
             all.push(url::form_urlencoded::byte_serialize(text.as_bytes()).collect());
-            all.push(pushback_preflight::hex::encode(text.as_bytes()));
+            all.push(text.bytes().map(|byte| format!("{byte:02x}")).collect());
             all.extend(BASE64_FORMS.iter().map(|form| form.encode(text)));
         }
     }

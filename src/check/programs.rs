@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use pushback_preflight::Answer;
 use pushback_preflight::rule::ProgramCall;
 
+use crate::manifest::answer;
 use crate::program::Program;
 
 /// Most bytes of an answer.
@@ -23,7 +24,7 @@ pub(super) async fn ask(call: Option<ProgramCall>) -> Result<Answer, String> {
     let path = place(program, &call.named_by)?;
     let program = Program { path, arguments: arguments.to_vec(), time: call.time, answer: ANSWER, memory: call.memory };
     let input = call.input.to_string().into_bytes();
-    let run = tokio::task::spawn_blocking(move || program.ask(input));
+    let run = tokio::task::spawn_blocking(move || answer::parse(&program.run(input)?));
     let output = run.await.map_err(|error| error.to_string())??;
     Ok(Answer::Program { output })
 }

@@ -75,7 +75,7 @@ pub async fn judge(
     let known = Facts {
         cluster: ClusterFacts { asked_version: preflight.kubernetes_version, ..ClusterFacts::default() },
         answers: setup.answers.clone(),
-        invocation: run.environment.invocation.clone(),
+        invocation: run.invocation(),
         ..Facts::default()
     };
     let RuleResults { mut report, facts, artefacts } =

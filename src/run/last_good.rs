@@ -52,5 +52,5 @@ pub(super) async fn hint(run: &Run, setup: &Setup, label_value: &str, files: &[S
         let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
         format!("git -C {} checkout {commit} -- {}", quoted(folder), paths.join(" "))
     };
-    Some(format!("{told}: {way} && {}", run.environment.invocation))
+    Some(format!("{told}: {way} && {}", run.invocation()))
 }

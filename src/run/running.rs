@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pushback_preflight::Invocation;
 use tokio::sync::watch;
 
 use super::error::CommandError;
@@ -131,6 +132,11 @@ impl Run {
                 is_first
             });
         });
+    }
+
+    /// The command line of this run.
+    pub fn invocation(&self) -> Invocation {
+        Invocation::new(self.environment.arguments.iter().cloned())
     }
 
     /// Time since the start, without waiting for the user.
