@@ -1,6 +1,6 @@
 //! Every exit code, and what becomes of each in kapp's voice. No other module defines one.
 
-use crate::environment::Voice;
+use pushback_system::environment::Voice;
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

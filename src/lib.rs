@@ -33,21 +33,8 @@ pub mod cli;
 
 pub mod exit;
 
-pub mod environment;
-
-mod atomic_file;
-
-mod bounded_file;
-
 mod edits;
 
 pub mod managed_fields;
-
-mod path_safety;
-pub mod program;
-
-mod proxy;
-
-mod redact;
 
 mod text;

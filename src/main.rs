@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pushback::environment::Voice;
+use pushback_system::environment::Voice;
 
 /// musl's allocator has one lock for all threads.
 #[cfg(target_env = "musl")]

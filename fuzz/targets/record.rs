@@ -13,7 +13,7 @@ use pushback::cluster::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery, Page,
     Patch, ServerVersion, WatchEvent, Written,
 };
-use pushback::environment::Environment;
+use pushback_system::environment::Environment;
 use serde_json::{Value, json};
 
 fuzz_target!(|text: &str| {

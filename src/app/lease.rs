@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-
-use crate::environment::boot_clock;
+use pushback_system::environment::boot_clock;
 
 /// Nothing new is started in this last fraction of the lease: a pending write must arrive while the lease holds.
 const MARGIN_DIVISOR: u32 = 5;

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use pushback_system::environment::{Environment, boot_clock, process_is_gone};
 use serde::{Deserialize, Serialize};
 
 use super::record::{AppError, AppName, Record, reread};
 use crate::cluster::Cluster;
-use crate::environment::{Environment, boot_clock, process_is_gone};
 
 /// Interval at which an observer polls a held lock.
 const POLL: Duration = Duration::from_millis(500);

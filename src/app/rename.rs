@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_preflight::ObjectExt as _;
+use pushback_system::environment::Environment;
 use serde_json::{Map, Value, json};
 
 use super::history;
@@ -19,7 +20,6 @@ use super::record::{
     delete_shards, find_shards, json_text, patch, read_inventory, reread, write_shards,
 };
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
-use crate::environment::Environment;
 
 /// Who moves a record, and how long it waits for others.
 #[derive(Clone, Copy, Debug)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pushback_preflight::waiver::Accepted;
+use pushback_system::environment::{Environment, boot_clock};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
@@ -19,7 +20,6 @@ use super::record::{
     observe, reread, spec_for, write_lock, write_shards,
 };
 use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
-use crate::environment::{Environment, boot_clock};
 
 /// The arguments for opening a session.
 #[derive(Clone, Debug)]

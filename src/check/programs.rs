@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use pushback_preflight::Answer;
 use pushback_preflight::rule::ProgramCall;
+use pushback_system::program::Program;
 
 use crate::manifest::answer;
-use crate::program::Program;
 
 /// Most bytes of an answer.
 const ANSWER: u64 = 16 << 20;
@@ -39,7 +39,7 @@ fn place(program: &str, named_by: &str) -> Result<PathBuf, String> {
         return Err(format!("{program} is relative, and the policy that names it is no local file"));
     }
     let folder = Path::new(named_by).parent().unwrap_or(Path::new(""));
-    let folder = std::path::absolute(folder.join(".")).map_err(|error| crate::environment::reason(&error))?;
+    let folder = std::path::absolute(folder.join(".")).map_err(|error| pushback_system::environment::reason(&error))?;
     Ok(folder.join(program))
 }
 

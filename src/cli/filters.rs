@@ -2,8 +2,8 @@
 
 use clap::Args;
 use pushback_preflight::selector::LabelSelector;
+use pushback_system::environment::wall_clock;
 
-use crate::environment::wall_clock;
 use crate::event::EndCause;
 use crate::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
 use crate::plan::live::Scope;

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use pushback_system::environment::Voice;
+
 use super::kapp;
-use crate::environment::Voice;
 use crate::exit::ExitCode;
 use crate::manifest::shown_input;
 use crate::report::escape::{terminal_safe, terminal_safe_lines, without_commands};

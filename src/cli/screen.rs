@@ -4,9 +4,10 @@
 use std::io::{self, IsTerminal};
 use std::sync::PoisonError;
 
+use pushback_system::environment::reason;
+
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::reports::HeldDocument;
-use crate::environment::reason;
 use crate::event::Events;
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;

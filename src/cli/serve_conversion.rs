@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pushback_system::environment::wall_clock;
 
 use super::arguments::{GlobalArgs, duration};
 use super::screen::fail;
-use crate::environment::wall_clock;
 use crate::exit::ExitCode;
 use crate::report::output::Output;
 use crate::report::serve_text;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use clap::{ArgAction, Args, Subcommand};
 use pushback_preflight::Position;
+use pushback_system::environment::wall_clock;
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
 use super::filters::FilterArgs;
 use super::screen;
-use crate::environment::wall_clock;
 use crate::event::Millis;
 use crate::exit::ExitCode;
 use crate::manifest::Manifest;

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use pushback_preflight::PathSegment;
 use pushback_preflight::object::ObjectExt;
 use pushback_preflight::source::value_at;
+use pushback_system::redact::Secrets;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::matcher::matches_any;
 use super::path::{leaves, resolve, set_at};
 use super::{PathPart, PathRule};
-use crate::redact::Secrets;
 
 /// Annotations in which tools keep a copy of the whole object, including its secret values.
 const COPIES: [&str; 4] = [

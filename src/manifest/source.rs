@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use pushback_system::redact;
 use url::Url;
 
 use super::files::is_manifest;
@@ -18,7 +19,6 @@ use super::input::{InputError, InputWarning, error_in};
 use super::layout::Reading;
 use super::limits::{read_limited, size};
 use super::options::{ComparedSide, LoadOptions};
-use crate::redact;
 use pin::Pin;
 
 /// Maximum depth below a given directory.

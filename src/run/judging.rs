@@ -10,13 +10,13 @@ use pushback_preflight::judge::RunReport;
 use pushback_preflight::replay::JudgedBy;
 use pushback_preflight::rule::Artefact;
 use pushback_preflight::{Answer, Facts, Finding, Need, ObjectExt, Severity, Waiver, registry};
+use pushback_system::atomic_file;
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
 use super::running::Run;
 use super::setup::Setup;
-use crate::atomic_file;
 use crate::check::facts_file::{self, FactsFile};
 use crate::check::release_masks::ReleaseMasks;
 use crate::check::report::ReportParts;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pushback_preflight::ObjectExt;
+use pushback_system::redact::Secrets;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -15,7 +16,6 @@ use crate::apply::pod_logs::{self, Tell, Wanted};
 use crate::cluster::core_kinds;
 use crate::event::LogEvent;
 use crate::plan::live;
-use crate::redact::Secrets;
 
 /// What to read.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_system::atomic_file;
 use serde_json::json;
 
 use super::error::CommandError;
@@ -13,7 +14,6 @@ use crate::app::lease::LockOptions;
 use crate::app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::app::{error::AppError, moving::Place};
-use crate::atomic_file;
 use crate::cluster::Address;
 use crate::event::EndCause;
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_system::environment::Environment;
+
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::details;
@@ -13,7 +15,6 @@ use crate::app::moving::Place;
 use crate::app::record::{AppName, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::cluster::Cluster;
-use crate::environment::Environment;
 use crate::event::Target;
 
 /// Options of a rename.

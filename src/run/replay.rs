@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pushback_preflight::{Position, RunReport};
+use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;
 use super::options::{Command, PreflightOptions};
@@ -10,7 +11,6 @@ use super::outcome::End;
 use super::policy;
 use super::running::Run;
 use super::saved::stale;
-use crate::bounded_file::{DOCUMENT, read_text};
 use crate::check::facts_file::{self, FactsError, FactsFile};
 use crate::check::report::CheckReport;
 use crate::event::{Event, RuleLine};

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pushback_preflight::Invocation;
+use pushback_system::environment::Environment;
 use tokio::sync::watch;
 
 use super::error::CommandError;
@@ -13,7 +14,6 @@ use super::outcome::End;
 use super::signals::{self, until_stopped};
 use crate::app::record::AppName;
 use crate::cluster::{Cluster, Notice, Notices};
-use crate::environment::Environment;
 use crate::event::{DiagnosticCode, EndCause, Event, Events};
 use crate::exit::ExitCode;
 use crate::manifest::InputWarning;

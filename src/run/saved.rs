@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use pushback_preflight::RunReport;
 
 pub use make::SavePlan;
+use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;
 use super::running::Run;
 use super::setup::Setup;
-use crate::bounded_file::{DOCUMENT, read_text};
 use crate::exit::ExitCode;
 use crate::manifest::{FileDigest, InputError, Manifest};
 use crate::plan::Plan;

@@ -4,12 +4,12 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use pushback_system::program;
 use tokio::sync::watch;
 
 use super::error::CommandError;
 
 use crate::exit::ExitCode;
-use crate::program;
 use crate::stop::Stop;
 
 /// Starts listening. The receiver's value changes with the first signal, or with what is sent besides.

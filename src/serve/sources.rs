@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_preflight::conversion::review::Reviewer;
+use pushback_system::bounded_file;
 use sha2::{Digest, Sha256};
 
 use super::certificate::{Current, Identity};
 use super::handler::Service;
 use super::metrics::Source;
 use super::notice::Notice;
-use crate::bounded_file;
 use crate::manifest::InputError;
 use crate::manifest::files::{SourceFile, shown};
 use crate::manifest::yaml::Limits;

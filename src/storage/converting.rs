@@ -14,12 +14,12 @@ use pushback_crd::stack;
 use pushback_preflight::ObjectExt;
 use pushback_preflight::conversion::{Converter, Lost, NoPrograms, Operation, Why};
 use pushback_preflight::object::{join_api_version, split_api_version};
+use pushback_system::atomic_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::definitions::object_kind;
-use crate::atomic_file;
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Patch, Turn};
 
 /// Objects a page: whole ones are read.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pushback_preflight::ObjectExt;
+use pushback_system::environment::{Environment, boot_clock};
 use serde_json::{Value, json};
 
 use super::journal::{IS_LOCK, marked};
@@ -14,7 +15,6 @@ use super::mark::MARK;
 use crate::app::lease::{Lease, LockLost, LockOptions, Renew, Renewed};
 use crate::app::lock::LockEntry;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
-use crate::environment::{Environment, boot_clock};
 
 /// Name of the Lease in a namespace.
 pub const LEASE: &str = "pushback-experiments";

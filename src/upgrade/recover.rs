@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use pushback_preflight::ObjectExt;
+use pushback_system::environment::Environment;
 use serde_json::Value;
 
 use super::journal::{IS_OBJECT, Journals, StoredJournal, find, marked};
@@ -14,7 +15,6 @@ use super::mark::MARK;
 use super::revert::{Requester, RevertOutcome, revert};
 use crate::app::lease::LockOptions;
 use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
-use crate::environment::Environment;
 
 /// Kinds of the objects that experiments create.
 const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPolicy"), ("", "v1", "ResourceQuota")];

@@ -17,6 +17,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use pushback_preflight::experiment::{Check, Experiment, InjectionType};
 use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_system::environment::Environment;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -30,7 +31,6 @@ use super::reconciler;
 use super::revert::{Requester, RevertOutcome, revert};
 use super::steady::{self, POLL, all_pass};
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
-use crate::environment::Environment;
 use crate::stop::Stop;
 
 /// Default time limit for reaching the steady state.

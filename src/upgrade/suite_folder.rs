@@ -8,10 +8,10 @@ use std::path::{Component, Path, PathBuf};
 
 use pushback_preflight::ObjectExt;
 use pushback_preflight::experiment::suite::{self, MANIFEST_FILE, Suite};
+use pushback_system::path_safety::check_folder;
 use serde_json::Value;
 
 use crate::manifest::yaml::{self, Limits};
-use crate::path_safety::check_folder;
 
 /// Most files examined before a folder counts as somebody else's.
 const MOST_FILES: usize = 10_000;
@@ -32,7 +32,7 @@ pub enum SuiteError {
         what: &'static str,
     },
     /// The file system's error.
-    #[error("cannot write {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
+    #[error("cannot write {path}: {reason}", path = path.display(), reason = pushback_system::environment::reason(source))]
     Write {
         /// Path of the file or folder.
         path: PathBuf,

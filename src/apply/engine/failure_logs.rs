@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use pushback_preflight::Operation;
+use pushback_system::redact::Secrets;
 use serde_json::Value;
 
 use super::{Engine, Progress};
@@ -13,7 +14,6 @@ use crate::apply::readiness::{self, FailingContainer};
 use crate::cluster::{Address, Cluster, ErrorKind, ListQuery, LogQuery, core_kinds, list_all};
 use crate::event::FailedContainer;
 use crate::plan::Plan;
-use crate::redact::Secrets;
 
 /// How long reading may take in all: the run's result is known already.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
+use pushback_system::environment::reason;
+use pushback_system::path_safety::check_folder;
+
 use super::arguments::Place;
 use super::ended::not_written;
-use crate::environment::reason;
-use crate::path_safety::check_folder;
 use crate::report::check::file::{ReportSpec, is_standard_output, write_text};
 use crate::report::check::formats as check_formats;
 use crate::report::output::Output;

@@ -6,9 +6,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
+use pushback_system::environment::reason;
+
 use super::layout::RECORDS;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::environment::reason;
 use crate::manifest::files::{SourceFile, check_size, is_manifest, shown};
 
 /// A folder that is read and written.

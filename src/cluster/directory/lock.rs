@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use pushback_preflight::hex;
+use pushback_system::environment::{Environment, wall_clock};
+use pushback_system::path_safety::check_private;
 use sha2::{Digest, Sha256};
 
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::environment::{Environment, wall_clock};
 use crate::manifest::files::shown;
-use crate::path_safety::check_private;
 
 /// A held lock; released on drop.
 #[derive(Debug)]

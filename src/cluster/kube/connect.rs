@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_system::environment::wall_clock;
 
 use super::limit::Concurrency;
 use super::retry::RetryLimits;
-use crate::environment::wall_clock;
 
 /// The cluster, the user, and the timeouts.
 #[derive(Clone)]

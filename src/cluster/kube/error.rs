@@ -2,10 +2,10 @@
 //! Kinds follow from status code, reason, causes and, as a last resort, the wording of the message.
 
 use kube::client::Body;
+use pushback_system::redact::Secrets;
 use serde::Deserialize;
 
 use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
-use crate::redact::Secrets;
 
 /// Maximum characters shown of an answer that is not a `Status`.
 const SHOWN_TEXT: usize = 300;

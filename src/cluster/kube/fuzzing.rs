@@ -1,12 +1,12 @@
 //! Entry points for the fuzz targets: the parsers of external data, without a connection.
 //! Built only under `--cfg fuzzing`.
 
+use pushback_system::redact::Secrets;
 use serde_json::json;
 
 use super::connect::ConnectOptions;
 use super::{discovery, error, kubeconfig, transport, watch};
 use crate::cluster::{ClusterError, Kinds};
-use crate::redact::Secrets;
 
 /// Reads a kubeconfig up to the point where its plugin would run.
 ///

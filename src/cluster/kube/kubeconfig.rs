@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use http::{HeaderValue, Uri};
 use kube::Config;
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, Kubeconfig, KubeconfigError};
+use pushback_system::bounded_file::is_inherited_pipe;
+use pushback_system::environment::reason;
+use pushback_system::proxy;
+use pushback_system::redact::Secrets;
 use secrecy::ExposeSecret;
 
 use super::connect::ConnectOptions;
 use super::exec::Plugin;
-use crate::bounded_file::is_inherited_pipe;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::environment::reason;
-use crate::proxy;
-use crate::redact::Secrets;
 
 /// Maximum size of a kubeconfig; those of fleets with certificates for hundreds of clusters stay below it.
 const MAX_KUBECONFIG: u64 = 16 << 20;

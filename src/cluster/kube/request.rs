@@ -3,13 +3,13 @@
 use std::fmt::{self, Write};
 
 use http::Method;
+use pushback_system::redact::Secrets;
 use serde_json::{Value, json};
 
 use super::retry::Repeatable;
 use crate::cluster::{
     Address, ApplyOptions, ClusterError, DeleteOptions, ErrorKind, FIELD_MANAGER, Kind, ListQuery, LogQuery, Patch,
 };
-use crate::redact::Secrets;
 
 /// Seconds after which the server ends a watch.
 pub(super) const WATCH_SECONDS: u32 = 290;

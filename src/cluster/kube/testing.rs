@@ -11,6 +11,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use kube::Client;
 use kube::client::Body;
+use pushback_system::redact::Secrets;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tower::BoxError;
@@ -19,7 +20,6 @@ use super::credentials::Authenticator;
 use super::transport::{Server, Transport};
 use super::{ConnectOptions, KubeCluster};
 use crate::cluster::{Kind, Notice};
-use crate::redact::Secrets;
 
 /// One received request.
 #[derive(Clone, Debug)]

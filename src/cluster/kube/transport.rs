@@ -9,6 +9,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, RETRY_AFTER, USER_
 use http::{HeaderMap, HeaderValue, Request, Response};
 use jiff::Timestamp;
 use kube::client::Body;
+use pushback_system::redact::Secrets;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
@@ -22,7 +23,6 @@ use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
 use crate::cluster::compact::Compact;
 use crate::cluster::{ClusterError, ErrorKind, Notice, Notices};
-use crate::redact::Secrets;
 
 /// Maximum length of an answer outside 2xx.
 const MAX_REFUSAL: usize = 4 << 20;

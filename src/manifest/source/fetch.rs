@@ -4,6 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_system::proxy;
 use ureq::http::Uri;
 use ureq::http::header::{CONTENT_TYPE, LOCATION};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -11,7 +12,6 @@ use url::Url;
 
 use crate::manifest::input::{InputError, error_in};
 use crate::manifest::limits::read_limited;
-use crate::proxy;
 
 const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

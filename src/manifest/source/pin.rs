@@ -4,9 +4,8 @@
 use std::str::FromStr;
 
 use pushback_preflight::hex;
+use pushback_system::redact;
 use sha2::{Digest, Sha256};
-
-use crate::redact;
 
 /// The digest that the content of a URL has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use pushback_system::atomic_file::{probe, replace};
+use pushback_system::path_safety::followed;
+
 use super::formats::{self, Format};
-use crate::atomic_file::{probe, replace};
 use crate::check::report::CheckReport;
-use crate::path_safety::followed;
 use crate::report::output::Output;
 
 /// A report to write: its format and path.
@@ -31,7 +32,7 @@ pub enum ReportError {
     #[error("unknown report format `{0}`; known: {known}", known = formats::words().join(", "))]
     UnknownFormat(String),
     /// The file cannot be written.
-    #[error("cannot write report {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
+    #[error("cannot write report {path}: {reason}", path = path.display(), reason = pushback_system::environment::reason(source))]
     Write {
         /// Path of the file.
         path: PathBuf,

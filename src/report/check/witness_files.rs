@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use pushback_preflight::Finding;
+use pushback_system::atomic_file::{probe, replace};
+use pushback_system::path_safety::check_folder;
 use serde_json::Value;
 
-use crate::atomic_file::{probe, replace};
 use crate::manifest::yaml;
-use crate::path_safety::check_folder;
 use crate::report::escape::{terminal_safe, terminal_safe_json};
 use crate::report::finding_words::{headline, rule_and_check, witness_yaml};
 
@@ -18,7 +18,7 @@ const PART: usize = 60;
 
 /// Why witnesses could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write witness {path}: {reason}", path = path.display(), reason = crate::environment::reason(source))]
+#[error("cannot write witness {path}: {reason}", path = path.display(), reason = pushback_system::environment::reason(source))]
 pub struct WitnessError {
     path: PathBuf,
     source: io::Error,

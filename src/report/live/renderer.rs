@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use pushback_system::environment::wall_clock;
 
-use crate::environment::wall_clock;
 use crate::event::Event;
 
 /// A point in time, on both clocks.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_system::atomic_file;
 
 use super::{identity, parts};
-use crate::atomic_file;
 use crate::event::{DiagnosticCode, Event};
 use crate::plan::saved::digests::Digests;
 use crate::plan::saved::{SCHEMA_VERSION, SavedPlan, SavedTool};

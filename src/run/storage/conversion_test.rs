@@ -10,13 +10,13 @@ use pushback_crd::stack;
 use pushback_preflight::ObjectExt;
 use pushback_preflight::conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
 use pushback_preflight::conversion::{Converter, compile};
+use pushback_system::atomic_file;
+use pushback_system::environment::reason;
 use serde_json::Value;
 
 use super::conversion::{ConversionFiles, documents};
 use super::programs::NamedPrograms;
-use crate::atomic_file;
 use crate::cluster::{ListQuery, list_all};
-use crate::environment::reason;
 use crate::manifest::files;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use pushback_preflight::conversion::{Converter, Why};
 use pushback_preflight::{ObjectExt, Position};
+use pushback_system::atomic_file;
+use pushback_system::environment::reason;
 use serde_json::Value;
 
 use super::conversion::{ConversionFiles, text};
 use super::programs::NamedPrograms;
-use crate::atomic_file;
 use crate::cluster::ClusterError;
 use crate::cluster::directory::rewrite;
-use crate::environment::reason;
 use crate::manifest::{InputError, files};
 use crate::run::error::CommandError;
 use crate::storage::conversion::{ConvertReport, LostField};

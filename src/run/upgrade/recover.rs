@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use pushback_system::environment::Environment;
+
 use super::connect_server;
 use crate::app::lease::LockOptions;
 use crate::cluster::{Cluster, ErrorKind};
-use crate::environment::Environment;
 use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
 use crate::exit::ExitCode;
 use crate::run::Run;

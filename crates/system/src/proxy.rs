@@ -12,7 +12,7 @@ use http::Uri;
 ///
 /// # Errors
 /// The address is not one of a proxy. It is not quoted: it can hold a password.
-pub(crate) fn choose(
+pub fn choose(
     server: &Uri,
     configured: Option<&str>,
     environment: fn(&str) -> Option<OsString>,

@@ -26,7 +26,7 @@ const MASK: &str = "***";
 
 /// Text that is or names a URL, without its user, query and fragment, which can be secret; the digest of its content,
 /// `#sha256=…`, is none.
-pub(crate) fn url(text: &str) -> String {
+pub fn url(text: &str) -> String {
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
     let text = text.split('?').next().unwrap_or_default();
     let digest = digest_in(fragment).map(|digest| format!("#{DIGEST}{digest}")).unwrap_or_default();
@@ -44,17 +44,17 @@ pub(crate) fn url(text: &str) -> String {
 }
 
 /// How a digest behind the # of a URL starts.
-pub(crate) const DIGEST: &str = "sha256=";
+pub const DIGEST: &str = "sha256=";
 
 /// The digest behind the # of a URL: 64 hexadecimal digits and nothing else.
-pub(crate) fn digest_in(fragment: &str) -> Option<&str> {
+pub fn digest_in(fragment: &str) -> Option<&str> {
     let digest = fragment.strip_prefix(DIGEST)?;
     (digest.len() == 64 && digest.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(digest)
 }
 
 /// Values of a request that no message may show. Empty for requests without Secrets.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets {
+pub struct Secrets {
     values: Vec<String>,
     /// Also mask values that the server quotes and the request did not contain: the server may have changed one.
     strict: bool,
@@ -68,7 +68,7 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// The values in the body of a request about a Secret, be it an object or a patch.
-    pub(crate) fn of_body(body: &Value) -> Self {
+    pub fn of_body(body: &Value) -> Self {
         let mut values = Vec::new();
         match body {
             // A JSON patch: the values of its operations.
@@ -89,7 +89,7 @@ impl Secrets {
     }
 
     /// The values of the Secrets among some objects, for text that is no message of a server.
-    pub(crate) fn of_secrets<'a>(objects: impl Iterator<Item = &'a Value>) -> Self {
+    pub fn of_secrets<'a>(objects: impl Iterator<Item = &'a Value>) -> Self {
         let is_secret =
             |object: &&Value| object["kind"].as_str() == Some("Secret") && object["apiVersion"].as_str() == Some("v1");
         let values = objects.filter(is_secret).flat_map(|secret| Self::of_body(secret).values).collect();
@@ -97,14 +97,14 @@ impl Secrets {
     }
 
     /// Values that the user declared secret, wherever they occur.
-    pub(crate) fn of_values<'a>(found: impl Iterator<Item = &'a Value>) -> Self {
+    pub fn of_values<'a>(found: impl Iterator<Item = &'a Value>) -> Self {
         let mut values = Vec::new();
         found.for_each(|value| collect(value, &mut values));
         Self::of(&values)
     }
 
     /// Credentials: masked if a server or proxy echoes them; other text stays as it is.
-    pub(crate) fn of_credentials(given: &[String]) -> Self {
+    pub fn of_credentials(given: &[String]) -> Self {
         Self { strict: false, ..Self::of(given) }
     }
 
@@ -115,7 +115,7 @@ impl Secrets {
     }
 
     /// Combines two sets so that both are masked at once: after one mask, the rest of a value is no longer recognised.
-    pub(crate) fn and(mut self, other: &Self) -> Self {
+    pub fn and(mut self, other: &Self) -> Self {
         self.values.extend(other.values.iter().cloned());
         self.strict |= other.strict;
         self.sort()
@@ -129,7 +129,7 @@ impl Secrets {
     }
 
     /// The text with every value replaced.
-    pub(crate) fn mask(&self, text: &str) -> String {
+    pub fn mask(&self, text: &str) -> String {
         let mut masked = text.to_owned();
         for value in &self.values {
             if masked.contains(value.as_str()) {

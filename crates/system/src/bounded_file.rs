@@ -8,14 +8,14 @@ use std::path::Path;
 use crate::environment::reason;
 
 /// Maximum size of a saved plan, of facts and of a report.
-pub(crate) const DOCUMENT: u64 = 256 << 20;
+pub const DOCUMENT: u64 = 256 << 20;
 
 /// Reads the text of a file; a pipe that the shell has opened is read like one.
 ///
 /// # Errors
 /// The reason, as the end of a sentence: the file cannot be read, is not a regular file, is larger than the limit, or
 /// is not UTF-8.
-pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     String::from_utf8(read(path, limit)?).map_err(|_| "it is not UTF-8 text".to_owned())
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
 ///
 /// # Errors
 /// The reason, as the end of a sentence: the file cannot be read, is not a regular file, or is larger than the limit.
-pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| reason(&error);
     if !fs::metadata(path).map_err(failed)?.is_file() && !is_inherited_pipe(path) {
         return Err("it is not a regular file".to_owned());
@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
 }
 
 /// Returns whether the path is a pipe that the shell has opened: `<(fetch-kubeconfig)`.
-pub(crate) fn is_inherited_pipe(path: &Path) -> bool {
+pub fn is_inherited_pipe(path: &Path) -> bool {
     let is_descriptor =
         path.parent().is_some_and(|folder| [Path::new("/dev/fd"), Path::new("/proc/self/fd")].contains(&folder))
             || path == Path::new("/dev/stdin");

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 /// # Errors
 /// A relative path leaves the working directory through a symbolic link; a link on the way, or the folder, belongs to
 /// another user.
-pub(crate) fn check_folder(folder: &Path) -> io::Result<()> {
+pub fn check_folder(folder: &Path) -> io::Result<()> {
     check_folder_as(user(), folder)
 }
 
@@ -39,7 +39,7 @@ fn check_folder_as(user: u32, folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Another user, or everybody, may write to it or to a folder above it; a link on the way belongs to another user.
-pub(crate) fn check_private(folder: &Path) -> io::Result<()> {
+pub fn check_private(folder: &Path) -> io::Result<()> {
     let user = user();
     check_links(user, folder)?;
     let real = fs::canonicalize(folder)?;
@@ -59,7 +59,7 @@ pub(crate) fn check_private(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The link leaves its folder, or belongs to another user.
-pub(crate) fn followed(path: &Path) -> io::Result<PathBuf> {
+pub fn followed(path: &Path) -> io::Result<PathBuf> {
     let real = fs::canonicalize(path)?;
     if !fs::symlink_metadata(path)?.is_symlink() {
         return Ok(real);

@@ -13,7 +13,7 @@ const TEMPORARY_NAMES: u32 = 16;
 ///
 /// # Errors
 /// The file system's error.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let (temporary, mut file) = create_beside(path)?;
     let result = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
@@ -27,7 +27,7 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// The file system's error.
-pub(crate) fn probe(path: &Path) -> io::Result<()> {
+pub fn probe(path: &Path) -> io::Result<()> {
     let (temporary, file) = create_beside(path)?;
     drop(file);
     fs::remove_file(temporary)
