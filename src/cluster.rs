@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 pub use kinds::{Kind, Kinds};

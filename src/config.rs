@@ -16,11 +16,11 @@ mod version;
 use std::time::Duration;
 
 use pushback_crd::schema::cel::admission::Expression;
-use pushback_preflight::Position;
+use pushback_objects::Position;
+use pushback_objects::source::Document;
 use pushback_preflight::conversion::GivenPlan;
 use pushback_preflight::custom::Definition;
 use pushback_preflight::loosened::Loosening;
-use pushback_preflight::source::Document;
 use serde_json::Value;
 
 /// All Config documents of a run, merged: built-in defaults first, then the user's in input order.

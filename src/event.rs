@@ -8,10 +8,12 @@ mod logs;
 
 use std::time::Duration;
 
+use pushback_crd::words;
+use pushback_objects::{Finding, ObjectRef, Position};
+use pushback_preflight::Operation;
 use pushback_preflight::default_set::LeftOut;
 use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
 use pushback_preflight::waiver::BroadWaiver;
-use pushback_preflight::{Finding, ObjectRef, Operation, Position, words};
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::excerpt::Excerpt;

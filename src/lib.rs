@@ -36,5 +36,3 @@ pub mod exit;
 mod edits;
 
 pub mod managed_fields;
-
-mod text;

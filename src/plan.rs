@@ -58,9 +58,10 @@ mod tests;
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
+use pushback_objects::{Finding, ObjectKey, ObjectRef, Position};
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::service_backend::pod_template;
-use pushback_preflight::{CascadeSize, Change, ChangeSet, Finding, ObjectKey, ObjectRef, Operation, Position};
+use pushback_preflight::{CascadeSize, Change, ChangeSet, Operation};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
@@ -296,10 +297,10 @@ impl Plan {
     /// Everything that exists now or may exist afterwards: the inventory while the run is in progress.
     #[must_use]
     pub fn union_inventory(&self) -> Inventory {
-        use pushback_preflight::ObjectExt;
+        use pushback_objects::ObjectExt;
         let mut union = self.observed.inventory.clone();
         for object in &self.retained.objects {
-            let reference = pushback_preflight::ObjectRef::of(object);
+            let reference = pushback_objects::ObjectRef::of(object);
             if union.get(&reference.key()).is_none_or(|entry| entry.uid != object.uid()) {
                 let version = reference.version.clone();
                 union.insert(reference.key(), Entry { version, uid: object.uid().to_owned(), ..Entry::default() });
@@ -342,7 +343,7 @@ impl Plan {
             })
             .collect();
         kinds.extend(self.retained.objects.iter().map(|object| {
-            let object = pushback_preflight::ObjectRef::of(object);
+            let object = pushback_objects::ObjectRef::of(object);
             (object.group, object.version, object.kind)
         }));
         kinds.extend(self.retained.unreadable.iter().map(|(group, kind)| (group.clone(), String::new(), kind.clone())));
@@ -374,7 +375,7 @@ impl Plan {
 /// The inventory entry for an object in this live state.
 #[must_use]
 pub fn entry(planned: &Planned, live: &serde_json::Value) -> Entry {
-    use pushback_preflight::ObjectExt;
+    use pushback_objects::ObjectExt;
     let digest = |body| planned.manifest_digest.of(body).to_owned();
     Entry {
         version: planned.change.object.version.clone(),

@@ -7,8 +7,9 @@ use std::io::Write as _;
 use criterion::{BenchmarkId, Criterion};
 use pushback::check::report::CheckReport;
 use pushback::report::check::html;
+use pushback_objects::{Finding, ObjectRef, Severity, Verdict};
+use pushback_preflight::causes;
 use pushback_preflight::judge::Outcome;
-use pushback_preflight::{Finding, ObjectRef, Severity, Verdict, causes};
 use serde_json::json;
 
 use super::browser::{Browser, is_wanted};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use pushback::manifest::yaml::{Limits, load};
+use pushback_objects::source::Document;
 use pushback_preflight::operator::Release;
 use pushback_preflight::operator::compare::{Options, compare};
 use pushback_preflight::operator::model_file;
-use pushback_preflight::source::Document;
 
 use super::models::{COMPONENTS, models};
 

@@ -19,7 +19,7 @@ use pushback::plan::body::{self, Stamp};
 use pushback::plan::desired::{Desired, Placement, prepare};
 use pushback::plan::digest::{digest, live_digest};
 use pushback::plan::{Options, Plan, Request, build};
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 
 use super::{objects, work};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use pushback::config::{Config, defaults};
 use pushback::plan::{Graph, Planned, ordering};
-use pushback_preflight::{Change, ObjectRef, Operation, Verification};
+use pushback_objects::ObjectRef;
+use pushback_preflight::{Change, Operation, Verification};
 use serde_json::{Map, Value, json};
 
 use super::objects;

@@ -10,7 +10,7 @@ use pushback::config::mask::{MaskNumbers, Masker};
 use pushback::config::{Config, matcher, ordering, parse, path, rebase};
 use pushback::manifest::Manifest;
 use pushback::manifest::yaml::{self, Limits};
-use pushback_preflight::ObjectRef;
+use pushback_objects::ObjectRef;
 use serde_json::json;
 
 fuzz_target!(|bytes: &[u8]| {

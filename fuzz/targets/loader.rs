@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use pushback::manifest::yaml::{self, Limits};
 use pushback::manifest::{self, LoadOptions};
-use pushback_preflight::{PathSegment, Position};
+use pushback_objects::{PathSegment, Position};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,7 +6,7 @@ use pushback::config::mask::Masker;
 use pushback::config::{defaults::defaults, ordering};
 use pushback::plan::annotations;
 use pushback::report::escape::{is_hidden, terminal_safe, terminal_safe_lines};
-use pushback_preflight::Positions;
+use pushback_objects::Positions;
 use serde_json::json;
 
 fuzz_target!(|text: &str| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_objects::{ObjectExt, ObjectKey};
 
 use super::identity::RECORD_LABEL;
 use super::record::{AppName, config_map_kind, observe};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Finding, ObjectExt, bookkeeping};
+use pushback_objects::{Finding, ObjectExt, bookkeeping};
 use serde_json::{Value, json};
 
 use super::identity::HISTORY_LABEL;

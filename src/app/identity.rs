@@ -1,8 +1,8 @@
 //! kapp's labels and annotations: they identify an app's objects and their owner.
 
 use md5::{Digest, Md5};
-use pushback_preflight::hex;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
+use pushback_objects::hex;
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 /// What kapp appends to the record's name if fully qualified names are requested.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::ObjectKey;
+use pushback_objects::ObjectKey;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a shard; a ConfigMap holds one MiB, an entry about 250 bytes.

@@ -1,7 +1,7 @@
 //! Apps as listed: a summary of each record.
 //! An app whose run did not finish is never a success, whatever kapp's part of the record says.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 /// The phase of a run that is in progress or was killed, `applying` or `deleting`: the record's last change is then the

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_objects::{ObjectExt, bookkeeping};
 use pushback_preflight::waiver::Accepted;
-use pushback_preflight::{ObjectExt, bookkeeping};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

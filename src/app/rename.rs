@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::ObjectExt as _;
+use pushback_objects::ObjectExt as _;
 use pushback_system::environment::Environment;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::identity::RECORD_LABEL;

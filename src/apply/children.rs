@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::readiness::Related;

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pushback_objects::{ObjectKey, ObjectRef};
 use pushback_preflight::judge::Refused;
-use pushback_preflight::{ChangeSet, ObjectKey, ObjectRef, Operation};
+use pushback_preflight::{ChangeSet, Operation};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;

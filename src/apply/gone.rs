@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, ObjectRef, Operation};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::Operation;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;

@@ -19,7 +19,7 @@ mod workloads;
 
 use std::time::Duration;
 
-use pushback_preflight::ObjectRef;
+use pushback_objects::ObjectRef;
 use serde_json::Value;
 
 pub use self::ages::ConditionAges;

@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pushback_crd::definition::CarryOver;
-use pushback_preflight::{ObjectExt, Operation, Verification};
+use pushback_objects::ObjectExt;
+use pushback_preflight::{Operation, Verification};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};

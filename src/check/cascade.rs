@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::Answer;
 use pushback_preflight::cascade::{
     Cascade, CascadeCause, DeletedOwner, Dependent, EPHEMERAL_KINDS, Node, OwnerReference, UnlistedKind,
 };
-use pushback_preflight::{Answer, ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use crate::cluster::{Address, Cluster, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn};

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::{Invocation, hex};
+use pushback_preflight::RunReport;
 use pushback_preflight::facts::{Answer, ChangeSet, ClusterFacts, Facts, Need, answers_as_list};
 use pushback_preflight::replay::JudgedBy;
-use pushback_preflight::{Invocation, RunReport, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

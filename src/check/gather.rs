@@ -6,11 +6,12 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::cascade::UnlistedKind;
 use pushback_preflight::facts::AccessRule;
 use pushback_preflight::parts::parts;
 use pushback_preflight::session::Session;
-use pushback_preflight::{Answer, Need, Needs, ObjectExt, ObjectRef};
+use pushback_preflight::{Answer, Need, Needs};
 use serde_json::Value;
 
 use super::{cascade, programs};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{ChangeSet, Finding};
+use pushback_objects::Finding;
+use pushback_preflight::ChangeSet;
 use serde_json::Value;
 
 use crate::config::Config;
@@ -94,8 +95,9 @@ fn hidden(masker: &Masker, objects: &[&Value], value: &Value, numbers: &mut Mask
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::finding::Offence;
-    use pushback_preflight::{Change, ObjectRef, Operation, Remedy, Verdict, Verification};
+    use pushback_objects::finding::Offence;
+    use pushback_objects::{ObjectRef, Remedy, Verdict};
+    use pushback_preflight::{Change, Operation, Verification};
     use serde_json::json;
 
     use super::*;

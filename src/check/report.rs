@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use pushback_objects::Finding;
 use pushback_preflight::default_set::LeftOut;
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::{Loosened, RuleOff};
 use pushback_preflight::waiver::BroadWaiver;
-use pushback_preflight::{Cause, Finding, RuleResult, RunReport, causes};
+use pushback_preflight::{Cause, RuleResult, RunReport, causes};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Counts, PlannedLine, RuleLine, SCHEMA_VERSION};

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
+use pushback_objects::Finding;
+use pushback_objects::object::is_custom_group;
 use pushback_preflight::judge::{Refused, RunReport};
-use pushback_preflight::object::is_custom_group;
 use pushback_preflight::rule::{Judgement, Mode};
 use pushback_preflight::selection::Selection;
 use pushback_preflight::session::Session;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Change, ChangeSet, Facts, Finding, Need, Needs, Operation};
+use pushback_preflight::{Change, ChangeSet, Facts, Need, Needs, Operation};
 
 use super::gather::gather;
 use crate::cluster::{Cluster, Kinds};
@@ -199,9 +200,10 @@ pub fn reason(refused: &Refused) -> String {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use pushback_objects::ObjectRef;
+    use pushback_preflight::Verification;
     use pushback_preflight::rule::{Checked, Memory, Rule, RuleMeta, Settings};
     use pushback_preflight::selection::{Origin, Selected};
-    use pushback_preflight::{ObjectRef, Verification};
 
     use super::*;
     use crate::cluster::directory::DirectoryCluster;

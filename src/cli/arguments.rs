@@ -7,8 +7,9 @@ use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_crd::definition::StoragePolicy;
+use pushback_objects::duration;
+use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::{self, Release};
-use pushback_preflight::{Waiver, duration};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::app_name::{app_or_label, namespace};

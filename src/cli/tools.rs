@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args, Subcommand};
-use pushback_preflight::Position;
+use pushback_objects::Position;
 use pushback_system::environment::wall_clock;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::Kind;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pushback_preflight::ObjectRef;
+use pushback_objects::ObjectRef;
 use serde_json::Value;
 
 use super::{Deleted, Page, Patch, WatchEvent, Written};

@@ -1,7 +1,7 @@
 //! Estimates the server's merge when the server does not merge: it refuses, or must not be asked, or whole objects are
 //! written. The merge keys of lists are inferred from the managed fields of the object.
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::{Map, Value};
 
 use super::FIELD_MANAGER;

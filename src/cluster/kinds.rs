@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::object::join_api_version;
+use pushback_objects::object::join_api_version;
 
 /// A served kind in one API version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -34,7 +34,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
-use pushback_preflight::object::ObjectExt;
+use pushback_objects::object::ObjectExt;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, OnceCell};

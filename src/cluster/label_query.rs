@@ -1,6 +1,6 @@
 //! A label selector of an object as a list query has it.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 /// `matchLabels` and `matchExpressions` as text: `app=web,tier in (a,b),!canary`.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::Value;
 
 use super::Cause;
@@ -137,7 +137,7 @@ fn picks(selector: &str, item: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::source::display_path;
+    use pushback_objects::source::display_path;
     use serde_json::json;
 
     use super::*;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::object::ObjectExt;
-use pushback_preflight::source::value_at;
+use pushback_objects::PathSegment;
+use pushback_objects::object::ObjectExt;
+use pushback_objects::source::value_at;
 use pushback_system::redact::Secrets;
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -1,7 +1,7 @@
 //! Whether a rule applies to an object.
 //! Every matcher has kapp's meaning (`docs/config`, "resourceMatchers").
 
-use pushback_preflight::object::{ObjectExt, is_custom_group, split_api_version};
+use pushback_objects::object::{ObjectExt, is_custom_group, split_api_version};
 use serde_json::Value;
 
 use super::path::{key_matches, regex_of};

@@ -1,8 +1,8 @@
 //! The language of change groups and change rules: placeholders, group names, and
 //! `upsert after upserting GROUP`. Annotations and Config bindings share it.
 
-use pushback_preflight::ObjectRef;
-use pushback_preflight::object::ObjectExt;
+use pushback_objects::ObjectRef;
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
 
 /// The placeholders, as error messages list them.
@@ -137,7 +137,7 @@ fn unknown_placeholder(placeholder: &str) -> String {
 
 fn placeholder_value<'a>(placeholder: &str, object: &'a Value) -> Option<&'a str> {
     let api_version = object.text("/apiVersion");
-    let group = pushback_preflight::object::split_api_version(api_version).0;
+    let group = pushback_objects::object::split_api_version(api_version).0;
     let of_crd = |pointer| if is_definition(object) { object.text(pointer) } else { "" };
     match placeholder {
         "{api-group}" => Some(group),

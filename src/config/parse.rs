@@ -10,12 +10,12 @@ mod ytt;
 
 use std::collections::BTreeMap;
 
+use pushback_objects::object::ObjectExt;
+use pushback_objects::reader::{Fields, Node, Reader, quote};
+use pushback_objects::suggest::nearest;
+use pushback_objects::{ObjectRef, PathSegment, Position, Positions};
 use pushback_preflight::conversion::{GivenPlan, PlanSource};
 use pushback_preflight::loosened::Loosening;
-use pushback_preflight::object::ObjectExt;
-use pushback_preflight::reader::{Fields, Node, Reader, quote};
-use pushback_preflight::suggest::nearest;
-use pushback_preflight::{ObjectRef, PathSegment, Position, Positions};
 use serde_json::Value;
 
 use super::Config;

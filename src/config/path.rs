@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use pushback_preflight::source::{PathSegment, value_at};
+use pushback_objects::source::{PathSegment, value_at};
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -161,10 +161,7 @@ mod tests {
     fn a_path_is_resolved_to_every_place_that_it_leads_to() {
         let value = json!({"a": [{"b": 1}, {"c": 2}, {"b": 3}], "x-1": {"b": 4}, "y": {"b": 5}, "x-2": 6});
         let places = |path: &[PathPart]| {
-            resolve(path, &value)
-                .iter()
-                .map(|place| pushback_preflight::source::display_path(place))
-                .collect::<Vec<_>>()
+            resolve(path, &value).iter().map(|place| pushback_objects::source::display_path(place)).collect::<Vec<_>>()
         };
         assert_eq!(places(&[key("a"), PathPart::AllIndexes, key("b")]), ["a[0].b", "a[2].b"]);
         assert_eq!(places(&[key("a"), PathPart::Index(1)]), ["a[1]"]);
@@ -206,7 +203,7 @@ mod tests {
         let value = json!({"data": {"b": "1", "a": {"x": [1, null]}, "empty": {}}});
         let shown: Vec<String> = leaves(&value, &["data".into()])
             .iter()
-            .map(|place| pushback_preflight::source::display_path(place))
+            .map(|place| pushback_objects::source::display_path(place))
             .collect();
         assert_eq!(shown, ["data.b", "data.a.x[0]", "data.a.x[1]"]);
         assert!(leaves(&value, &["absent".into()]).is_empty());

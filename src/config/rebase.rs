@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pushback_crd::schema::cel::Computed;
-use pushback_preflight::source::{PathSegment, display_path, value_at};
+use pushback_objects::source::{PathSegment, display_path, value_at};
 use serde_json::{Map, Value};
 
 use super::matcher::matches_any;

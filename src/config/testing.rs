@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::source::PositionsBuilder;
-use pushback_preflight::{ObjectRef, PathSegment};
+use pushback_objects::source::PositionsBuilder;
+use pushback_objects::{ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 use serde_yaml::granit_parser::{Event, Parser, ScalarStyle};
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Finding, ObjectRef, Operation};
+use pushback_objects::{Finding, ObjectRef};
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::{Awaited, Millis};

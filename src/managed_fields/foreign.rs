@@ -1,7 +1,7 @@
 //! Fields of an object that other managers have set, beside or against its manifest: what may keep it from becoming
 //! ready, as nobody who reads the manifest sees it.
 
-use pushback_preflight::source::{display_path, value_at};
+use pushback_objects::source::{display_path, value_at};
 use serde_json::Value;
 
 use super::{FieldSet, Owner, managers, resolve};

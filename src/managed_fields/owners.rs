@@ -1,7 +1,7 @@
 //! The owners of an object's fields, from its `metadata.managedFields`.
 //! An invalid entry is an error with its path, never a manager that silently owns nothing.
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::{Map, Value};
 
 use super::resolve::element_matches;

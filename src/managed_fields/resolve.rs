@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::{Map, Value};
 
 use super::{Element, FieldSet, canonical};

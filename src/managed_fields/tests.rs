@@ -1,10 +1,10 @@
 //! Laws of the set model, and the sets of a Deployment with two managers.
 
 use proptest::prelude::*;
+use pushback_objects::PathSegment;
 use serde_json::json;
 
 use super::*;
-use pushback_preflight::PathSegment;
 
 fn deployment() -> Value {
     json!({
@@ -66,7 +66,7 @@ fn a_path_leads_to_the_list_item_that_it_names() {
     let object = deployment();
     let image = path(&["f:spec", "f:template", "f:spec", "f:containers", "k:{\"name\":\"web\"}", "f:image"]);
     let place = resolve(&image, &object).expect("it is valid");
-    assert_eq!(pushback_preflight::source::display_path(&place), "spec.template.spec.containers[1].image");
+    assert_eq!(pushback_objects::source::display_path(&place), "spec.template.spec.containers[1].image");
     assert_eq!(
         resolve(&path(&["f:metadata", "f:finalizers", "v:\"ex.com/two\""]), &object).expect("it is valid")[2],
         1.into()

@@ -11,9 +11,10 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Position, Positions};
 use pushback_preflight::conversion;
 use pushback_preflight::operator::model_file;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Position, Positions, parallel};
+use pushback_preflight::parallel;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -368,7 +369,7 @@ impl Collector {
             let hint = "Split it: documents of one operator are merged.";
             return self.errors.push(error_in(positions.file(), message, &[hint]));
         }
-        self.input.models.push(pushback_preflight::source::Document { value, positions: Arc::new(positions) });
+        self.input.models.push(pushback_objects::source::Document { value, positions: Arc::new(positions) });
     }
 
     /// Adds one document: nothing, an object, or a list of objects.
@@ -405,7 +406,7 @@ impl Collector {
             return;
         }
         if conversion::is_plan(&value) && !self.configs_among {
-            self.input.plans.push(pushback_preflight::source::Document { value, positions: Arc::new(positions) });
+            self.input.plans.push(pushback_objects::source::Document { value, positions: Arc::new(positions) });
             return;
         }
         if self.configs_among {

@@ -6,7 +6,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
 
 /// Lines shown before the line in question.
 const LINES_BEFORE: usize = 2;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-pub use pushback_preflight::InputError;
-use pushback_preflight::source::Document;
-use pushback_preflight::{ObjectRef, Position, Positions};
+pub use pushback_objects::InputError;
+use pushback_objects::source::Document;
+use pushback_objects::{ObjectRef, Position, Positions};
 use serde_json::Value;
 
 use super::excerpt::Sources;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pushback_crd::definition::listed;
-use pushback_preflight::{ObjectKey, Position};
+use pushback_objects::{ObjectKey, Position};
 
 use super::collect::{self, LoadError};
 use super::files::{is_manifest, shown};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::suggest::nearest;
+use pushback_objects::suggest::nearest;
 
 use super::files::{is_manifest, shown};
 use super::git::{GitFile, GitTree};

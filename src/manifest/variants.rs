@@ -63,7 +63,7 @@ fn pair(old: &[Manifest], new: &[Manifest]) -> Vec<VariantPair> {
 mod tests {
     use std::sync::Arc;
 
-    use pushback_preflight::{ObjectRef, Positions};
+    use pushback_objects::{ObjectRef, Positions};
     use serde_json::json;
 
     use super::*;

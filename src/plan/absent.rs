@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future;
-use pushback_preflight::{ObjectKey, Operation, Verification};
+use pushback_objects::ObjectKey;
+use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 

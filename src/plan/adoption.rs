@@ -1,7 +1,8 @@
 //! Live objects that the plan takes into the app although they belong to somebody else: each is a warning that names the
 //! owner.
 
-use pushback_preflight::{ObjectExt, Operation};
+use pushback_objects::ObjectExt;
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::{PlanWarning, Planned};

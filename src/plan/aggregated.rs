@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::object;
+use pushback_objects::object;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 

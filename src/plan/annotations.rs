@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use pushback_preflight::duration::parse as parse_duration;
-use pushback_preflight::object::split_api_version;
-use pushback_preflight::suggest::nearest;
-use pushback_preflight::{ObjectKey, Operation, PathSegment, Positions};
+use pushback_objects::duration::parse as parse_duration;
+use pushback_objects::object::split_api_version;
+use pushback_objects::suggest::nearest;
+use pushback_objects::{ObjectKey, PathSegment, Positions};
+use pushback_preflight::Operation;
 use serde::Deserialize;
 use serde_json::Value;
 

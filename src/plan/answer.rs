@@ -1,8 +1,8 @@
 //! Compares two answers of the server about one object, as far as anything depends on them.
 
 use pushback_crd::schema::cel::are_equal_quantities;
-use pushback_preflight::source::display_path;
-use pushback_preflight::{ObjectRef, PathSegment};
+use pushback_objects::source::display_path;
+use pushback_objects::{ObjectRef, PathSegment};
 use serde_json::{Value, json};
 
 use super::diff::{self, DiffOptions, DiffSegment};

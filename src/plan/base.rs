@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 use super::desired::{self, Desired, Placement};

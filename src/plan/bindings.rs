@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
 use serde_json::Value;
 
 use super::Planned;

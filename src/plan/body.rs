@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::source::value_at;
-use pushback_preflight::{ObjectExt, ObjectRef, PathSegment};
+use pushback_objects::source::value_at;
+use pushback_objects::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
 
 use super::desired::Desired;
@@ -239,7 +239,7 @@ fn leave_to_controllers(value: &mut Arc<Value>, object: &ObjectRef, live: &Value
             if value_at(value, parent).and_then(Value::as_object).is_some_and(Map::is_empty) {
                 path::remove_at(Arc::make_mut(value), parent);
             }
-            notes.push(format!("leaves {} to {owner}", pushback_preflight::source::display_path(&path)));
+            notes.push(format!("leaves {} to {owner}", pushback_objects::source::display_path(&path)));
         }
     }
 }

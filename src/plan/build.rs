@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::{Change, Finding, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
+use pushback_objects::{Finding, ObjectExt, ObjectKey, ObjectRef};
+use pushback_preflight::{Change, Operation, Verification};
 use serde_json::Value;
 
 use super::absent::Absent;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, dropped_versions};
-use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
 use super::compare::Context;

@@ -8,8 +8,9 @@ mod spelling;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::object::{is_custom_group, split_api_version};
-use pushback_preflight::{ObjectExt, ObjectRef, Operation, Verification};
+use pushback_objects::object::{is_custom_group, split_api_version};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::{Operation, Verification};
 use serde_json::{Value, json};
 
 use self::changing::with_live;
@@ -192,7 +193,7 @@ async fn with_state(
         return Ok(compared);
     }
     // An object of the app may have been labelled by hand; a record is never an app's object.
-    if pushback_preflight::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
+    if pushback_objects::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
         compared.foreign_app = Some(String::new());
         return Ok(compared);
     }

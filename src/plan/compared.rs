@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
-use pushback_preflight::{ObjectKey, Operation, TakenFrom, Verification};
+use pushback_objects::ObjectKey;
+use pushback_preflight::{Operation, TakenFrom, Verification};
 use serde_json::Value;
 
 use super::diff::FieldChange;

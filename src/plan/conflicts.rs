@@ -1,8 +1,9 @@
 //! The fields that an apply takes over: those that other managers own in the live object, but not in the result.
 //! Fields of equal value are shared and cause no conflict.
 
-use pushback_preflight::source::display_path;
-use pushback_preflight::{Operation, PathSegment, TakenField, TakenFrom};
+use pushback_objects::PathSegment;
+use pushback_objects::source::display_path;
+use pushback_preflight::{Operation, TakenField, TakenFrom};
 use serde_json::Value;
 
 use super::compared::Compared;

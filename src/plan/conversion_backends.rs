@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::definition::{Crd, Strategy, conversion_service};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
+use pushback_preflight::Operation;
 use pushback_preflight::service_backend::selects;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation};
 use serde_json::Value;
 
 use super::{Graph, Planned};

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::{ObjectExt as _, Operation};
+use pushback_objects::ObjectExt as _;
+use pushback_preflight::Operation;
 
 use super::conversion_backends::ConversionBackend;
 use super::graph::{ChangeNode, NodeOperation, Rule};

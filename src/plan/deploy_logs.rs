@@ -1,7 +1,7 @@
 //! kapp's annotations of Pods whose logs are told while the app is applied: on a Pod, or on the template that it is made
 //! from.
 
-use pushback_preflight::{ObjectExt, PathSegment, Positions};
+use pushback_objects::{ObjectExt, PathSegment, Positions};
 use serde_json::Value;
 
 use crate::manifest::InputError;

@@ -5,9 +5,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use pushback_objects::bookkeeping::{is_membership_label, is_reserved_label};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use pushback_preflight::api_lifecycle::{self, NEWEST, State};
-use pushback_preflight::bookkeeping::{is_membership_label, is_reserved_label};
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use serde_json::Value;
 
 use super::annotations::{self, Strategies, UpdateStrategy};

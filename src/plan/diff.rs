@@ -8,7 +8,7 @@ mod lists;
 mod mask;
 mod text;
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::Value;
 
 use crate::app::identity::ORIGINAL_ANNOTATIONS;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use pushback_preflight::{ObjectExt, hex};
+use pushback_objects::{ObjectExt, hex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -9,8 +9,9 @@ mod pattern;
 mod tests;
 
 use jiff::Timestamp;
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::Operation;
 use pushback_preflight::selector::LabelSelector;
-use pushback_preflight::{ObjectExt, ObjectRef, Operation};
 use serde_json::Value;
 
 pub use age::Age;

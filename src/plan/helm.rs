@@ -1,6 +1,6 @@
 //! Helm's annotations in rendered charts: hooks, which Helm would run at other times, and objects that Helm never deletes.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use crate::manifest::{InputWarning, Manifest};

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 use super::desired::Desired;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::Finding;
+use pushback_objects::Finding;
 use serde_json::Value;
 
 use super::absent;

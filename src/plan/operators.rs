@@ -8,8 +8,9 @@ use pushback_crd::definition::{
     CarryOver, Crd, StoredState, Strategy, dropped_versions, pair_losses, path::field_path,
 };
 use pushback_crd::stack;
+use pushback_objects::ObjectKey;
+use pushback_preflight::Operation;
 use pushback_preflight::operator_workloads::{DefinedResource, OPERATOR_OF, operator_workloads};
-use pushback_preflight::{ObjectKey, Operation};
 use serde_json::Value;
 
 use super::{Planned, PlannedOperator};

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use pushback_preflight::object::is_custom_group;
+use pushback_objects::object::is_custom_group;
+use pushback_objects::{ObjectExt as _, ObjectKey, PathSegment};
+use pushback_preflight::Operation;
 use pushback_preflight::service_backend::selects;
-use pushback_preflight::{ObjectExt as _, ObjectKey, Operation, PathSegment};
 use serde_json::Value;
 
 use super::bindings::{Bindings, rule};

@@ -10,7 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
-use pushback_preflight::{ObjectExt, PathSegment, Positions, hex};
+use pushback_objects::{ObjectExt, PathSegment, Positions, hex};
 use serde_json::{Map, Value};
 
 use super::diff::FieldChange;

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::{ObjectExt, ObjectKey, Operation};
+use pushback_objects::{ObjectExt, ObjectKey};
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::Planned;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::desired::Desired;

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation, Verdict};
+use pushback_objects::{Finding, ObjectExt, ObjectRef, Verdict};
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::Planned;

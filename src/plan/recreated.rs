@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::{Finding, ObjectExt, ObjectKey, Operation, Verdict, Verification};
+use pushback_objects::{Finding, ObjectExt, ObjectKey, Verdict};
+use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
 use super::Planned;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::source::display_path;
-use pushback_preflight::{Finding, PathSegment, Position, Positions, Verdict, registry};
+use pushback_objects::source::display_path;
+use pushback_objects::{Finding, PathSegment, Position, Positions, Verdict};
+use pushback_preflight::registry;
 use serde_json::Value;
 
 use super::desired::{Desired, takes_more_along};

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{ObjectExt, Operation};
+use pushback_objects::ObjectExt;
+use pushback_preflight::Operation;
 
 use super::compare::OwnershipOverride;
 use super::compared::Compared;

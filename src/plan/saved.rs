@@ -8,7 +8,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::{ObjectRef, Operation, Outcome, Position, RuleOutcome, Severity, hex};
+use pushback_objects::{ObjectRef, Position, Severity, hex};
+use pushback_preflight::{Operation, Outcome, RuleOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, Positions};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
+use pushback_preflight::Operation;
 use serde_json::{Map, Value};
 
 use super::annotations::CreateStrategy;

@@ -3,8 +3,9 @@
 
 use std::io::{self, Write};
 
-use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{Finding, Verdict, Verification};
+use pushback_objects::object::is_custom_group;
+use pushback_objects::{Finding, Verdict};
+use pushback_preflight::Verification;
 use serde_json::Value;
 
 use super::Planned;

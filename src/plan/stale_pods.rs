@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{ObjectKey, ObjectRef, Operation, PathSegment, read_by_pods};
+use pushback_objects::{ObjectKey, ObjectRef, PathSegment};
+use pushback_preflight::{Operation, read_by_pods};
 
 use super::{Plan, Planned};
 

@@ -1,7 +1,7 @@
 //! Whether two reads of an object show the same state. Controllers write its status all the time, which concerns neither
 //! a comparison nor a write.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Map, Value};
 
 use crate::managed_fields::STATUS;

@@ -1,8 +1,8 @@
 //! Compares what the server announced of a write with what it stored, in every field that the manifest sets. Admission
 //! can tell a dry run from a write.
 
-use pushback_preflight::source::{display_path, value_at};
-use pushback_preflight::{ObjectRef, PathSegment};
+use pushback_objects::source::{display_path, value_at};
+use pushback_objects::{ObjectRef, PathSegment};
 use serde_json::Value;
 
 use super::diff::{self, DiffOptions, DiffSegment, FieldChange};

@@ -10,9 +10,9 @@ mod tests;
 mod versions;
 
 use pushback_crd::definition::listed;
-use pushback_preflight::object::split_api_version;
-use pushback_preflight::source::display_path;
-use pushback_preflight::{ObjectExt, PathSegment};
+use pushback_objects::object::split_api_version;
+use pushback_objects::source::display_path;
+use pushback_objects::{ObjectExt, PathSegment};
 use serde_json::{Value, json};
 
 use super::diff::FieldChange;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::live::Live;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use pushback_preflight::{Change, ObjectExt, ObjectKey, ObjectRef, Operation, Verification};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
+use pushback_preflight::{Change, Operation, Verification};
 use serde_json::Value;
 
 use super::annotations::{self, Strategies};

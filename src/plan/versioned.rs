@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::source::value_at;
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, PathSegment};
+use pushback_objects::source::value_at;
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, PathSegment};
 use serde_json::Value;
 
 use super::annotations::{self, ExplicitReference};

@@ -1,6 +1,7 @@
 //! The plan for display: lines and texts, Secrets masked.
 
-use pushback_preflight::{Operation, PathSegment};
+use pushback_objects::PathSegment;
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::{Plan, Planned, diff};

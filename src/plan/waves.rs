@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{ObjectRef, Operation};
+use pushback_objects::ObjectRef;
+use pushback_preflight::Operation;
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, Planned};

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_objects::text::counted;
+use pushback_objects::{Audience, Finding, Severity};
 use pushback_preflight::cause::{Cause, Smallest, causes, live_total};
-use pushback_preflight::{Audience, Finding, Severity, registry};
+use pushback_preflight::registry;
 use serde_json::Value;
 
 use crate::manifest::excerpt::Excerpt;
@@ -19,7 +21,6 @@ use crate::report::object_rows::{folded_rows, object_rows};
 use crate::report::theme::{Role, Theme, severity_role};
 use crate::report::witness_excerpt;
 use crate::report::words::{column_width, hang, pad, shorten};
-use crate::text::counted;
 
 /// Most places, and most fields that share all but their name, that a cause names.
 const PLACES: usize = 3;

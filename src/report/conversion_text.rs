@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
+use pushback_objects::text::counted;
 use pushback_preflight::conversion::Suggestion;
 use serde_json::Value;
 
 use crate::report::escape::terminal_safe;
 use crate::storage::conversion::{ConvertReport, GoldenReport, TestReport, TestedDefect};
-use crate::text::counted;
 
 /// Values as YAML documents.
 #[must_use]

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::Finding;
+use pushback_objects::Finding;
+use pushback_objects::text::counted;
 
 use crate::report::escape::terminal_safe;
 use crate::report::theme::{Role, Theme};
-use crate::text::counted;
 
 /// Decided findings that have not been shown yet.
 #[derive(Debug, Default)]
@@ -56,8 +56,8 @@ fn sentence(definition: &str, count: usize, examined: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::finding::{Decided, Decider, LiveObjects};
-    use pushback_preflight::{ObjectRef, Verdict};
+    use pushback_objects::finding::{Decided, Decider, LiveObjects};
+    use pushback_objects::{ObjectRef, Verdict};
 
     use super::*;
 

@@ -1,8 +1,10 @@
 //! Findings as text: object and problem first, then the facts that prove it, then what to do; and the summary line of
 //! all rules.
 
+use pushback_objects::text::counted;
+use pushback_objects::{Finding, Position};
 use pushback_preflight::judge::{Outcome, RuleOutcome};
-use pushback_preflight::{Finding, Position, registry};
+use pushback_preflight::registry;
 use serde_json::Value;
 
 use crate::event::{Millis, RuleLine};
@@ -13,7 +15,6 @@ use crate::report::excerpt_text::{excerpt_text, margin};
 use crate::report::finding_words::{advice, facts, rule_and_check, subject, weight, witness_yaml};
 use crate::report::theme::{Role, Theme, severity_role};
 use crate::report::words::{hang, shorten, took, wrap};
-use crate::text::counted;
 
 /// Most characters of a value.
 pub(crate) const VALUE_LIMIT: usize = 200;
@@ -172,8 +173,8 @@ fn rule_words(rule: &RuleLine, theme: Theme) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use pushback_preflight::finding::LiveObjects;
-    use pushback_preflight::{ObjectRef, Position, Severity, Verdict};
+    use pushback_objects::finding::LiveObjects;
+    use pushback_objects::{ObjectRef, Position, Severity, Verdict};
     use serde_json::json;
 
     use super::*;

@@ -1,12 +1,12 @@
 //! What all outputs say about a finding: its consequence, its facts as lines, its witness as YAML. Nothing here is
 //! escaped: each output does so in its own way.
 
+use pushback_objects::finding::{LiveObjects, VersionUse, VersionWriter};
+use pushback_objects::text::counted;
+use pushback_objects::{Finding, Severity};
 use pushback_preflight::cause::LiveTotal;
-use pushback_preflight::finding::{LiveObjects, VersionUse, VersionWriter};
-use pushback_preflight::{Finding, Severity, registry};
+use pushback_preflight::registry;
 use serde_json::Value;
-
-use crate::text::counted;
 
 /// `CRDUpgradeSafety/enum`.
 #[must_use]

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_objects::{Finding, ObjectRef, Position, Severity, Verdict};
+use pushback_preflight::Operation;
 use pushback_preflight::judge::{Outcome, RuleOutcome};
-use pushback_preflight::{Finding, ObjectRef, Operation, Position, Severity, Verdict};
 use serde_json::json;
 
 use crate::check::report::CheckReport;

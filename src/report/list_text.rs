@@ -1,6 +1,6 @@
 //! The apps of a namespace: a table for people, JSON for programs.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 use crate::report::escape::terminal_safe_json;

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::text::counted;
+use pushback_objects::{Audience, Finding, RemedyKind, Severity, Verdict};
 use pushback_preflight::cause::{Cause, LiveTotal, live_total};
-use pushback_preflight::{Audience, Finding, RemedyKind, Severity, Verdict, registry};
+use pushback_preflight::registry;
 
 use crate::report::finding_words::object_name;
-use crate::text::counted;
 
 /// One object that refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! What a policy leaves unchecked, as lines below the summary of all rules: default rules that a list leaves out, and
 //! waivers that accept every finding of a rule.
 
+use pushback_objects::text::counted;
 use pushback_preflight::default_set::LeftOut;
 use pushback_preflight::waiver::BroadWaiver;
 
 use crate::report::error_text::place;
 use crate::report::escape::terminal_safe;
-use crate::text::counted;
 
 /// One line for the default rules that a list leaves out, and one for each broad waiver: never broken, so that a search
 /// finds each name.
@@ -44,7 +44,7 @@ fn broad_line(waiver: &BroadWaiver) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use pushback_preflight::Position;
+    use pushback_objects::Position;
 
     use super::*;
 

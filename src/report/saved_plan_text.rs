@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use pushback_preflight::{Outcome, Severity};
+use pushback_objects::Severity;
+use pushback_objects::text::counted;
+use pushback_preflight::Outcome;
 
 use crate::event::{Counts, PlannedLine};
 use crate::plan::saved::{SavedFinding, SavedObject, SavedPlan, SecretBinding};
@@ -13,7 +15,6 @@ use crate::report::list_text::to_the_second;
 use crate::report::live::plan_text::changes_text;
 use crate::report::theme::{Role, severity_role};
 use crate::report::words::counts_to_do;
-use crate::text::counted;
 
 /// The whole text.
 #[must_use]

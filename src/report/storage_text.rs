@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use pushback_crd::definition::StoredState;
+use pushback_objects::text::counted;
 use serde::Serialize;
 
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
@@ -11,7 +12,6 @@ use crate::storage::migrate::Migration;
 use crate::storage::outcome::MigrationReport;
 use crate::storage::pass::PassCount;
 use crate::storage::status::{DefinitionStatus, StatusReport};
-use crate::text::counted;
 
 /// The table of a status: definitions with something to do, or `all`; then how many there are, and what to do next.
 #[must_use]

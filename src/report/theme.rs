@@ -2,7 +2,8 @@
 //! print.
 
 use console::Style;
-use pushback_preflight::{Operation, Severity};
+use pushback_objects::Severity;
+use pushback_preflight::Operation;
 
 /// Styling of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use console::measure_text_width;
 use jiff::Timestamp;
-use pushback_preflight::{ObjectRef, Operation};
+use pushback_objects::ObjectRef;
+use pushback_preflight::Operation;
 
 use crate::event::{ChangeOutcome, Counts, Millis};
 use crate::report::escape::terminal_safe;

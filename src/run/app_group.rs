@@ -6,6 +6,8 @@ mod needs;
 
 use std::path::PathBuf;
 
+use pushback_objects::text::counted;
+
 use super::apply::{Apply, StopAfter};
 use super::base::Base;
 use super::compare::Compare;
@@ -19,7 +21,6 @@ use super::signals::until_stopped;
 use crate::app::record::AppName;
 use crate::event::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
-use crate::text::counted;
 pub use members::{GROUP_LABEL, group_name};
 use members::{Links, Member};
 

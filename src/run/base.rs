@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
 
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
 use super::error::CommandError;

@@ -3,10 +3,10 @@
 //! conversion without a plan.
 
 use pushback_crd::definition::crd::KIND as CRD;
+use pushback_objects::object::split_api_version;
+use pushback_objects::source::Document;
+use pushback_objects::{ObjectExt, Position};
 use pushback_preflight::conversion::{ConversionPlan, read};
-use pushback_preflight::object::split_api_version;
-use pushback_preflight::source::Document;
-use pushback_preflight::{ObjectExt, Position};
 use serde_json::Value;
 
 use crate::manifest::InputError;

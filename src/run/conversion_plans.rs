@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pushback_crd::stack;
+use pushback_objects::suggest;
 use pushback_preflight::conversion::{GivenPlan, PlanSource};
-use pushback_preflight::suggest;
 use serde_json::Value;
 
 use super::error::CommandError;

@@ -1,5 +1,6 @@
 //! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
 
+use pushback_objects::text::counted;
 use tokio::time::Instant;
 
 use super::apply::StopAfter;
@@ -18,7 +19,6 @@ use crate::exit::ExitCode;
 use crate::manifest::excerpt::Sources;
 use crate::plan::part::Selection;
 use crate::plan::{self, live};
-use crate::text::counted;
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Change, ObjectExt, ObjectRef, Operation};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::{Change, Operation};
 use serde_json::Value;
 
 use super::connect::connect;

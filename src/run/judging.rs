@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
+use pushback_objects::text::written_experiments;
+use pushback_objects::{Finding, ObjectExt, Severity};
 use pushback_preflight::facts::ClusterFacts;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::replay::JudgedBy;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, Need, ObjectExt, Severity, Waiver, registry};
+use pushback_preflight::{Answer, Facts, Need, Waiver, registry};
 use pushback_system::atomic_file;
 use serde_json::Value;
 
@@ -27,7 +29,6 @@ use crate::event::{DiagnosticCode, Event, RuleLine};
 use crate::plan::saved::digests::plain;
 use crate::plan::waves::Waves;
 use crate::plan::{self, Plan, Planned};
-use crate::text::written_experiments;
 use crate::upgrade::suite_folder;
 
 /// Result of preflight.

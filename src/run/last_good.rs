@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pushback_preflight::quoted;
+use pushback_objects::quoted;
 
 use super::running::Run;
 use super::setup::Setup;

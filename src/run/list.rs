@@ -1,6 +1,6 @@
 //! Lists the apps of one namespace or of all.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::answer::Notes;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, bookkeeping};
+use pushback_objects::{ObjectExt, bookkeeping};
 use serde_json::Value;
 
 use super::error::CommandError;

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pushback_crd::definition::StoragePolicy;
+use pushback_crd::words;
+use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::Release;
-use pushback_preflight::{Waiver, words};
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pushback_objects::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity};
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity, causes, registry};
+use pushback_preflight::{causes, registry};
 
 use super::error::CommandError;
 use crate::apply::engine::{Outcome, Progress};
@@ -331,7 +332,7 @@ fn decidable<'f>(refusing: impl Iterator<Item = &'f Finding>) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::{ObjectRef, Verdict};
+    use pushback_objects::{ObjectRef, Verdict};
 
     use super::*;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
+use pushback_objects::text::counted;
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -22,7 +23,6 @@ use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, NamedDrift, Plan, helm};
 use crate::storage::carry_over::StorageOptions;
-use crate::text::counted;
 
 /// Plans an apply.
 ///

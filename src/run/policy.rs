@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_objects::Position;
+use pushback_objects::source::Document;
 use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_preflight::custom::{self, Definition};
 use pushback_preflight::default_set::DefaultSet;
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
+use pushback_preflight::registry;
 use pushback_preflight::rule::Rule;
 use pushback_preflight::selection::{ConfigRule, NONE, SelectionError};
-use pushback_preflight::source::Document;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Position, registry};
 
 use super::error::CommandError;
 use super::options::PreflightOptions;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::{Position, RunReport};
+use pushback_objects::Position;
+use pushback_preflight::RunReport;
 use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use pushback_preflight::Invocation;
+use pushback_objects::Invocation;
 use pushback_system::environment::Environment;
 use tokio::sync::watch;
 

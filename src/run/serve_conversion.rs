@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pushback_crd::stack;
+use pushback_objects::source::Document;
+use pushback_objects::{ObjectExt, Position};
 use pushback_preflight::conversion::review::Reviewer;
 use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
-use pushback_preflight::source::Document;
-use pushback_preflight::{ObjectExt, Position};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectKey, ObjectRef, Operation, PathSegment};
+use pushback_objects::{ObjectKey, ObjectRef, PathSegment};
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::error::CommandError;

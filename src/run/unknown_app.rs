@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pushback_preflight::suggest::nearest;
-use pushback_preflight::{ObjectExt, bookkeeping};
+use pushback_objects::suggest::nearest;
+use pushback_objects::{ObjectExt, bookkeeping};
 
 use super::error::CommandError;
 use crate::app::identity::RECORD_LABEL;

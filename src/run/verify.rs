@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::{ObjectRef, Operation, Outcome, RuleOutcome, Severity};
+use pushback_objects::{ObjectRef, Severity};
+use pushback_preflight::{Operation, Outcome, RuleOutcome};
 use pushback_system::bounded_file::{DOCUMENT, read_text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

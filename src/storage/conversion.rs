@@ -1,6 +1,6 @@
 //! What conversions of manifests, and their comparison with recorded ones, give.
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
 use pushback_preflight::conversion::Lost;
 use serde::Serialize;
 use serde_json::Value;

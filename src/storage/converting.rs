@@ -11,9 +11,9 @@ use pushback_crd::definition::{CONVERTING, StoredState, Upgrade};
 use pushback_crd::path::{display_path, pointer_key};
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
+use pushback_objects::object::{join_api_version, split_api_version};
 use pushback_preflight::conversion::{Converter, Lost, NoPrograms, Operation, Why};
-use pushback_preflight::object::{join_api_version, split_api_version};
 use pushback_system::atomic_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -333,5 +333,5 @@ fn failed(object: &Value, why: &str) -> String {
 
 fn status_digest(object: &Value) -> String {
     let status = object.get("status").map(Value::to_string).unwrap_or_default();
-    pushback_preflight::hex::encode(&Sha256::digest(status.as_bytes())[..16])
+    pushback_objects::hex::encode(&Sha256::digest(status.as_bytes())[..16])
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pushback_crd::definition::{Crd, StoredState, Strategy, Upgrade, listed};
 use pushback_crd::path::display_path;
 use pushback_crd::schema::pipeline::{self, Resource, Server};
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::definitions::object_kind;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pushback_crd::definition::{Blocker, StoredState};
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 use crate::cluster::{Patch, label_query};

@@ -9,7 +9,8 @@ use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{CarryOver, PairLoss, StoragePolicy, StoredState, Upgrade, pair_losses};
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_crd::{stack, words};
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
+use pushback_objects::text::counted;
 use pushback_preflight::conversion::{GivenPlan, Operation};
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +18,6 @@ use serde_json::Value;
 use super::definitions::object_kind;
 use super::replacement::Replacement;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, ListQuery, Pages, Turn, guarded};
-use crate::text::counted;
 
 /// Objects a page: whole ones are read.
 const PAGE: u32 = 100;

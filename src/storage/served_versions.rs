@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::StoredState;
-use pushback_preflight::ObjectExt as _;
+use pushback_objects::ObjectExt as _;
 use serde_json::{Value, json};
 
 use super::definitions::object_kind;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::generate::AtHand;
 use pushback_preflight::operator::Release;
 use serde_json::Value;

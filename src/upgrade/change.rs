@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use pushback_preflight::object::split_api_version;
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::object::split_api_version;
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -18,7 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 pub use self::admission::{Site, admit, plan};

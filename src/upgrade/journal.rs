@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -311,7 +311,7 @@ fn text_of(object: &Value) -> Option<String> {
 /// Digest mark of a journal: only somebody who may write the object can have put it there, and no two journals share
 /// one.
 fn mark(name: &str, text: &str) -> String {
-    format!("{name}:{}", pushback_preflight::hex::encode(&Sha256::digest(text.as_bytes())[..16]))
+    format!("{name}:{}", pushback_objects::hex::encode(&Sha256::digest(text.as_bytes())[..16]))
 }
 
 fn own_kind(kinds: &Kinds, kind: &str) -> Result<Arc<Kind>, ClusterError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_system::environment::{Environment, boot_clock};
 use serde_json::{Value, json};
 

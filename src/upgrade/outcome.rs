@@ -1,6 +1,7 @@
 //! Results of experiments: verdicts with their evidence, and the report of a run.
 
-use pushback_preflight::{Finding, words};
+use pushback_crd::words;
+use pushback_objects::Finding;
 use serde::Serialize;
 
 use super::probe::Admission;

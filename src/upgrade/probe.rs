@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -1,8 +1,8 @@
 //! Evidence that an operator is at work on an object. Without any, an injection that nobody undoes says nothing about
 //! the operator.
 
+use pushback_objects::object::is_custom_group;
 use pushback_preflight::experiment::{Check, Experiment};
-use pushback_preflight::object::is_custom_group;
 use serde_json::Value;
 
 use super::change::Target;

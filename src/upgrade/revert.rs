@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 use super::change::{Change, Step, Target};

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use pushback_objects::{ObjectExt, ObjectKey};
 use pushback_preflight::experiment::{Check, Experiment, InjectionType};
-use pushback_preflight::{ObjectExt, ObjectKey};
 use pushback_system::environment::Environment;
 use serde_json::Value;
 use tokio::sync::watch;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_objects::object::is_custom_group;
+use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::change::{Step, Target};

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
+use pushback_objects::source::Document;
 use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
 use pushback_preflight::operator::model_file;
 use pushback_preflight::operator::versioned::Folder;
 use pushback_preflight::operator::{Definition, DefinitionChange, Release, definitions, mixed, overlay};
-use pushback_preflight::source::Document;
 
 use crate::manifest::git::GitError;
 use crate::manifest::{ComparedSide, LoadOptions, collect, moved, variants};

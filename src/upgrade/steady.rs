@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::{Check, Experiment};
 use serde::Serialize;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::suite::{self, MANIFEST_FILE, Suite};
 use pushback_system::path_safety::check_folder;
 use serde_json::Value;

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::hex;
+use pushback_objects::source::PathSegment;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::path::{FieldPath, FieldStep};
-use crate::hex;
-use crate::source::PathSegment;
 
 /// The annotation that carries bags.
 pub(super) const ANNOTATION: &str = "pushback.dev/property-bag";

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::definition::Crd;
 use pushback_crd::schema::Schema;
+use pushback_objects::object::ObjectExt;
+use pushback_objects::source::{Document, InputError, Position};
 use serde_json::{Value, json};
 
 use super::bag::Levels;
@@ -16,8 +18,6 @@ use super::lineage::{self, Lineage};
 use super::path::FieldPath;
 use super::plan::{BagPlace, ConversionPlan, Placed, Side, StepPlan, Unassessed};
 use super::storage_schema::{self, add_bags, free_name, skeleton, with_enumerations, without_bags};
-use crate::object::ObjectExt;
-use crate::source::{Document, InputError, Position};
 
 /// Compiles a plan for its definition.
 ///

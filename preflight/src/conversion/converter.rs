@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::display_path;
+use pushback_objects::object::{ObjectExt, join_api_version, split_api_version};
+use pushback_objects::source::{InputError, PathSegment, Position};
 use serde_json::Value;
 
 use super::bag::{self, Carried, Levels};
@@ -13,8 +15,6 @@ use super::operation_list::Operation;
 use super::plan::BagPlace;
 use super::prune::Pruned;
 use super::step::Convert;
-use crate::object::{ObjectExt, join_api_version, split_api_version};
-use crate::source::{InputError, PathSegment, Position};
 
 /// Runs the programs that a plan names. Who runs the conversion says which programs these are.
 pub trait Programs {

@@ -8,14 +8,14 @@ mod values;
 use std::collections::BTreeSet;
 
 use pushback_crd::schema::Schema;
+use pushback_objects::source::{InputError, Position};
+use pushback_objects::suggest;
 use serde_json::Value;
 
 use super::operation_list::{Loss, Operation, OperationKind};
 use super::path::FieldPath;
 use super::plan::{Hook, HookAction, Placed, StepPlan, Unassessed};
 use super::step::Convert;
-use crate::source::{InputError, Position};
-use crate::suggest;
 
 /// A version as conversions see it.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@ use std::mem;
 use std::sync::Arc;
 
 use pushback_crd::schema::cel::Computed;
+use pushback_objects::source::PathSegment;
 use serde_json::{Map, Value};
 
 use super::operation::{as_quantity, as_scalar};
 use super::plan::Keyed;
 use super::step::{Aside, Assignment, Convert, FEW, Field, Move, ObjectStep, Pull};
-use crate::source::PathSegment;
 
 /// Objects with up to so many fields are converted in place.
 const SMALL: usize = 32;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pushback_crd::schema::{Additional, Schema};
+use pushback_objects::source::InputError;
 
 use super::derive::{Derived, Leftover, Pair};
 use super::lineage::Lineage;
 use super::path::FieldPath;
 use super::plan::StepPlan;
-use crate::source::InputError;
 
 /// One direction of a step, with its objects and fields by their paths.
 struct Way<'w> {

@@ -4,6 +4,9 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::definition::Crd;
+use pushback_crd::words;
+use pushback_objects::reader::Node;
+use pushback_objects::source::{Document, InputError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,9 +14,6 @@ use super::compile::compile;
 use super::converter::Converter;
 use super::plan::ConversionPlan;
 use super::read::{read, read_entry};
-use crate::reader::Node;
-use crate::source::{Document, InputError};
-use crate::words;
 
 words! {
     /// Who gave a plan.
@@ -57,7 +57,7 @@ impl GivenPlan {
     /// The plan, read. It was without errors when it was given.
     #[must_use]
     pub fn plan(&self) -> ConversionPlan {
-        let reader = crate::reader::Reader::new(&self.document.positions);
+        let reader = pushback_objects::reader::Reader::new(&self.document.positions);
         read_entry(&reader.root(&self.document.value))
     }
 
@@ -168,10 +168,10 @@ impl ConversionPlans {
 mod tests {
     use std::sync::Arc;
 
+    use pushback_objects::source::Positions;
     use serde_json::json;
 
     use super::*;
-    use crate::source::Positions;
 
     fn plan(name: &str, hub: &str, file: &str, source: PlanSource) -> GivenPlan {
         let value = json!({

@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use pushback_crd::schema::{Schema, Type};
+use pushback_objects::object::join_api_version;
 
 use super::converter::{ConversionError, Converter, Programs};
-use crate::object::join_api_version;
 
 /// A conversion of a fixed object.
 #[derive(Clone, Debug, PartialEq)]

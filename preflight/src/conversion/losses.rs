@@ -71,10 +71,10 @@ fn is_lost(operation: &Operation, is_up: bool, keeps: bool) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use pushback_objects::source::{Document, Positions};
     use serde_json::{Value, json};
 
     use crate::conversion::{GivenPlan, PlanSource};
-    use crate::source::{Document, Positions};
 
     fn lost(bag: &str, from: &str, to: &str) -> Vec<String> {
         let text = || json!({"type": "string"});

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::source::{PathSegment, display_path};
+use pushback_objects::source::{PathSegment, display_path};
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,10 +1,10 @@
 //! A conversion plan as it is written: only what the schemas do not say themselves. Nothing here is checked against a
 //! schema yet.
 
+use pushback_objects::source::Position;
 use serde_json::Value;
 
 use super::path::FieldPath;
-use crate::source::Position;
 
 /// A value of the plan, and where it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

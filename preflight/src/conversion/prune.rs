@@ -4,8 +4,7 @@
 use serde_json::{Map, Value};
 
 use pushback_crd::schema::{Additional, Schema};
-
-use crate::source::PathSegment;
+use pushback_objects::source::PathSegment;
 
 /// Fields of a resource that conversions leave alone.
 pub(super) const OF_EVERY_RESOURCE: [&str; 3] = ["apiVersion", "kind", "metadata"];

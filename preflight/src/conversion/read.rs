@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::reader::{Fields, Node, Reader};
+use pushback_objects::source::{Document, InputError, Position};
 use serde_json::Value;
 
 use super::path::FieldPath;
@@ -10,8 +12,6 @@ use super::plan::{
     BagPlace, Coercion, ConversionPlan, Entry, Hook, HookAction, Keyed, Placed, Removal, Reshaping, Side, StepPlan,
     Unassessed, VersionHooks,
 };
-use crate::reader::{Fields, Node, Reader};
-use crate::source::{Document, InputError, Position};
 
 /// `apiVersion` of plans.
 const API_VERSION: &str = "pushback.dev/v1alpha1";

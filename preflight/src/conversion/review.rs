@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::object::{ObjectExt, describe, split_api_version};
 use serde_json::{Value, json};
 
 use super::converter::{Converter, NoPrograms, Why};
 use super::plan::BagPlace;
-use crate::object::{ObjectExt, describe, split_api_version};
 
 /// `kind` of requests and answers.
 const KIND: &str = "ConversionReview";

@@ -14,12 +14,12 @@ mod tests;
 use std::collections::BTreeSet;
 
 use pushback_crd::definition::Upgrade;
+use pushback_crd::words;
 use serde_json::Value;
 
 use super::converter::{Converter, Programs};
 use super::operation_list::OperationKind;
 use super::plan::{ConversionPlan, HookAction};
-use crate::words;
 use constants::Constants;
 use objects::Objects;
 pub use round_trip::{Difference, RoundTrip, RoundTrips};

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 pub(super) use person::people;
+use pushback_objects::source::testing::numbered;
+use pushback_objects::source::{Document, InputError};
 
 use super::{Converter, compile, read};
-use crate::source::testing::numbered;
-use crate::source::{Document, InputError};
 
 fn yaml(text: &str) -> Value {
     serde_yaml::from_str(text).expect("YAML")

@@ -16,6 +16,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_objects::object::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use self::assign::Claims;
@@ -28,7 +29,6 @@ use super::model::{
     CheckKind, Component, Definition, FactClass, Operator, Origin, Recovery, Release, Resource, SteadyState,
     SteadyStateCheck,
 };
-use crate::object::{ObjectExt, ObjectKey};
 pub use given::Given;
 
 /// Recovery time of a component that declares none, in seconds.

@@ -1,14 +1,13 @@
 //! The report on the differences between two releases: component changes, each with a severity, and changes of
 //! definitions. The JSON form is stable.
 
+use pushback_crd::words;
+use pushback_objects::hex;
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-use crate::hex;
-use crate::object::ObjectRef;
-use crate::source::Position;
-use crate::words;
 
 words! {
     /// How severe a change may be. Written in lower case; read in any case.

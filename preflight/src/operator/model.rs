@@ -4,11 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_crd::words;
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::{Position, Positions};
 use serde_json::{Map, Value};
-
-use crate::object::ObjectRef;
-use crate::source::{Position, Positions};
-use crate::words;
 
 /// One side of a comparison: all operators of a release, with its definitions.
 #[derive(Clone, Debug, Default, PartialEq)]

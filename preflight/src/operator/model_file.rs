@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::duration;
+use pushback_objects::object::{ObjectRef, split_api_version};
+use pushback_objects::reader::{Fields, Node, Reader};
+use pushback_objects::source::{Document, InputError, Position};
 use serde_json::Value;
 
 use super::model::{
     CheckKind, Component, Definition, Operator, Origin, Recovery, Release, Resource, SteadyState, SteadyStateCheck,
     Webhook,
 };
-use crate::duration;
-use crate::object::{ObjectRef, split_api_version};
-use crate::reader::{Fields, Node, Reader};
-use crate::source::{Document, InputError, Position};
 
 /// Whether a document is a model rather than a Kubernetes object.
 #[must_use]

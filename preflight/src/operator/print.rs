@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::object::ObjectRef;
 use serde_json::{Map, Value, json};
 
 use super::model::{CheckKind, Component, Operator, Release, Resource, SteadyStateCheck, Webhook};
-use crate::object::ObjectRef;
 
 /// The namespace of an operator without a known one: a model file must name it.
 const NO_NAMESPACE: &str = "default";

@@ -1,11 +1,11 @@
 //! Checks whether a folder of models is complete for one version of a release: mandatory fields, definitions, the name
 //! of the folder, and contradictions between models.
 
+use pushback_objects::source::{Document, InputError, Position};
 use serde::Serialize;
 
 use super::model::Operator;
 use super::model_file;
-use crate::source::{Document, InputError, Position};
 
 /// A folder of models.
 #[derive(Clone, Debug, Default)]
@@ -108,10 +108,10 @@ fn names_version(name: &str, platform: &str, version: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
+    use pushback_objects::source::Positions;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::source::Positions;
 
     fn model(change: impl Fn(&mut Value)) -> Document {
         let mut value = json!({

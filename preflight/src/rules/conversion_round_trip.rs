@@ -14,13 +14,13 @@ use pushback_crd::definition::{
 };
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
+use pushback_objects::finding::{Finding, LiveObjects, Severity, Verdict};
+use pushback_objects::object::ObjectExt;
+use pushback_objects::remedy::Remedy;
 use serde_json::{Map, Value, json};
 
 use crate::conversion::GivenPlan;
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
-use crate::object::ObjectExt;
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use operators::Risk;
 

@@ -8,12 +8,13 @@ mod tests;
 
 use std::sync::Arc;
 
+use pushback_objects::finding::{Finding, FindingRef, Verdict};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::InputError;
 use serde::Deserialize;
 
 use crate::experiment::generate;
 use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, FindingRef, Verdict};
-use crate::object::ObjectRef;
 use crate::operator::compare::{self, Options};
 use crate::operator::derive::{self, Given, Ownership};
 use crate::operator::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Proved, Severity};
@@ -24,7 +25,6 @@ use crate::rule::{
     Artefact, Checked, DocumentKind, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings,
 };
 use crate::rules::crd_upgrade_safety;
-use crate::source::InputError;
 
 const NAME: &str = "UpgradeDiff";
 

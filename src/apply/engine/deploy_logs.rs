@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::{Engine, failure_logs};

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{ObjectExt, Operation};
+use pushback_objects::ObjectExt;
+use pushback_objects::object::is_custom_group;
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::Engine;

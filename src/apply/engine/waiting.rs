@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, ObjectKey, ObjectRef, Operation, object};
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, object};
+use pushback_preflight::Operation;
 use serde_json::Value;
 use tokio::time::Instant;
 

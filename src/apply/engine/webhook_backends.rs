@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::{ObjectExt, ObjectRef, Operation};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::Engine;

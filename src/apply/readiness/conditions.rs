@@ -1,6 +1,6 @@
 //! Reads `status.conditions` and describes them. Server messages are shortened here and escaped where they are printed.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 /// Most characters kept of a server's message.

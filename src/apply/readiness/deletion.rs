@@ -1,7 +1,7 @@
 //! What blocks the deletion of an object: finalizers, and for a namespace what the namespace controller reports about
 //! its contents.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{all, list, short};

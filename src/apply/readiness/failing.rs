@@ -1,6 +1,6 @@
 //! Containers below an object that is not ready, and what to read of their logs to learn why.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::context::Related;

@@ -1,7 +1,7 @@
 //! Selects the rule for a kind, and holds the rules of kinds without pods. Kinds not listed here are assessed by their
 //! conditions.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{describe, detail, find, is_true, list, short};

@@ -1,8 +1,8 @@
 //! Readiness by an object's own status, without its pods: the first rule that applies decides. Kinds without a rule are
 //! assessed by their conditions.
 
-use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::object::is_custom_group;
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::conditions::{all, describe, find};

@@ -1,7 +1,7 @@
 //! Pods and Jobs, and the state of their containers: which causes are recoverable and which are terminal. Only terminal
 //! ones are failures; a crash loop may end once a database is up.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::conditions::{all, detail, find, is_true, list, short};

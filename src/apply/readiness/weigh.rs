@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::conditions::{find, is_true};

@@ -115,7 +115,7 @@ fn applied(name: &str) -> Answer {
 }
 
 fn in_words(seen: &WatchUpdate) -> String {
-    use pushback_preflight::ObjectExt;
+    use pushback_objects::ObjectExt;
     match seen {
         WatchUpdate::All { objects, .. } => {
             format!("all {}", objects.iter().map(|object| object.name()).collect::<Vec<_>>().join(" "))

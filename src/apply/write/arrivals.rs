@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Failure, Writer};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
-use pushback_preflight::source::display_path;
+use pushback_objects::ObjectExt;
+use pushback_objects::source::display_path;
 use serde_json::Value;
 
 use super::{Failure, Writer};

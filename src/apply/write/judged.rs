@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::{listed, short};
+use pushback_objects::ObjectExt;
 use pushback_preflight::judge::Refused;
-use pushback_preflight::{Change, ObjectExt, Operation, Verification};
+use pushback_preflight::{Change, Operation, Verification};
 use serde_json::Value;
 
 use super::{Failure, Writer};

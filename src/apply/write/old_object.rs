@@ -1,6 +1,6 @@
 //! The old object of a replacement: waits until it is gone, and reports what blocks its deletion.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use tokio::time::Instant;
 
 use super::{Failure, GONE_POLL, Writer};

@@ -1,6 +1,6 @@
 //! Objects that are deleted together with a replaced parent, and created again after it.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use pushback_preflight::{ObjectKey, ObjectRef, Operation};
+use pushback_objects::{ObjectKey, ObjectRef};
+use pushback_preflight::Operation;
 
 use crate::plan::Planned;
 

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::Value;
 
 use super::kinds_table::{all_verbs, built_in};

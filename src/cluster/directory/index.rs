@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pushback_preflight::object::{ObjectExt, split_api_version};
-use pushback_preflight::{ObjectKey, parallel};
+use pushback_objects::ObjectKey;
+use pushback_objects::object::{ObjectExt, split_api_version};
+use pushback_preflight::parallel;
 use serde_json::Value;
 
 use super::discovery::{defined_kind, kinds_of};

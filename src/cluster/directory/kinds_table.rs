@@ -1,8 +1,8 @@
 //! The kinds that Kubernetes itself serves, for a folder, which has no discovery.
 //! As of 1.36, from Kubernetes' own `api/discovery/aggregated_v2.json`; the preferred version of a kind comes first.
 
+use pushback_objects::object::split_api_version;
 use pushback_preflight::api_lifecycle::{self, NEWEST, State};
-use pushback_preflight::object::split_api_version;
 
 use crate::cluster::{Kind, Kinds};
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::{ObjectKey, hex};
+use pushback_objects::{ObjectKey, hex};
 use sha2::{Digest, Sha256};
 
 /// Folder of the app records, below the root.

@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::hex;
+use pushback_objects::hex;
 use pushback_system::environment::{Environment, wall_clock};
 use pushback_system::path_safety::check_private;
 use sha2::{Digest, Sha256};

@@ -1,8 +1,8 @@
 //! Converts between stored documents and live objects, and decides when two documents are equal.
 //! A folder stores no server fields: uid and resourceVersion are derived when an object is read.
 
-use pushback_preflight::object::ObjectExt;
-use pushback_preflight::{ObjectKey, hex};
+use pushback_objects::object::ObjectExt;
+use pushback_objects::{ObjectKey, hex};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 

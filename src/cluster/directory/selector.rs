@@ -1,6 +1,6 @@
 //! Field selectors, as `--field-selector` writes them: `metadata.name` and `metadata.namespace`.
 
-use pushback_preflight::object::ObjectExt;
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
 
 use crate::cluster::{ClusterError, ErrorKind};

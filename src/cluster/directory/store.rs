@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pushback_preflight::object::{ObjectExt, split_api_version};
+use pushback_objects::object::{ObjectExt, split_api_version};
+use pushback_objects::{ObjectKey, hex};
 use pushback_preflight::selector::LabelSelector;
-use pushback_preflight::{ObjectKey, hex};
 use serde_json::Value;
 
 use super::discovery::is_crd;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use pushback_preflight::object::ObjectExt;
+use pushback_objects::object::ObjectExt;
 use serde_json::json;
 
 use super::*;
@@ -67,7 +67,7 @@ impl Live {
     }
 
     async fn try_apply(&self, body: Value, dry_run: bool) -> Result<Written, ClusterError> {
-        let object = pushback_preflight::ObjectRef::of(&body);
+        let object = pushback_objects::ObjectRef::of(&body);
         let address = self.address(&object.group, &object.kind, &object.namespace, &object.name).await;
         self.cluster.apply(&address, &body, ApplyOptions { dry_run, force: true, strict: true }).await
     }

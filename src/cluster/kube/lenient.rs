@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::source::display_path;
+use pushback_objects::PathSegment;
+use pushback_objects::source::display_path;
 use serde_json::Value;
 
 use crate::cluster::server_message::{self, UNKNOWN_FIELD};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt};
 use http_body_util::{BodyDataStream, BodyExt};
 use kube::client::Body;
-use pushback_preflight::object::ObjectExt;
+use pushback_objects::object::ObjectExt;
 use serde::Deserialize;
 
 use super::error;

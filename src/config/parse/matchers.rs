@@ -1,7 +1,7 @@
 //! Parses resource matchers and paths.
 
-use pushback_preflight::reader::{Fields, Node};
-use pushback_preflight::suggest::nearest;
+use pushback_objects::reader::{Fields, Node};
+use pushback_objects::suggest::nearest;
 use serde_json::{Map, Value};
 
 use crate::config::{Matcher, Path, PathPart};

@@ -2,10 +2,10 @@
 
 use pushback_crd::schema::cel::Gives;
 use pushback_crd::schema::cel::admission::Expression;
-use pushback_preflight::bookkeeping::is_reserved_label;
+use pushback_objects::bookkeeping::is_reserved_label;
+use pushback_objects::reader::{Fields, Node, quote};
+use pushback_objects::source::Document;
 use pushback_preflight::custom::Definition;
-use pushback_preflight::reader::{Fields, Node, quote};
-use pushback_preflight::source::Document;
 use serde_json::Value;
 
 use crate::config::cel::{Outcomes, gives, variables};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pushback_crd::schema::cel::Gives;
 use pushback_crd::schema::cel::admission::{Expression, Variable};
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 /// The hint for a wait rule with this `ytt`.

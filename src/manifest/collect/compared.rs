@@ -3,8 +3,8 @@
 use pushback_crd::definition::listed;
 use std::collections::HashSet;
 
-use pushback_preflight::object::split_api_version;
-use pushback_preflight::{ObjectExt, Position};
+use pushback_objects::object::split_api_version;
+use pushback_objects::{ObjectExt, Position};
 use serde_json::Value;
 
 use super::Collector;

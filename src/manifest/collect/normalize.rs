@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pushback_preflight::object::describe;
-use pushback_preflight::source::display_path;
-use pushback_preflight::{ObjectExt, Position, Positions};
+use pushback_objects::object::describe;
+use pushback_objects::source::display_path;
+use pushback_objects::{ObjectExt, Position, Positions};
 use serde_json::{Map, Value};
 
 use super::path::path;

@@ -1,8 +1,8 @@
 //! What every object must have: a version, a kind, a name, and strings where the API accepts only strings.
 
-use pushback_preflight::Positions;
-use pushback_preflight::object::describe;
-use pushback_preflight::source::display_path;
+use pushback_objects::Positions;
+use pushback_objects::object::describe;
+use pushback_objects::source::display_path;
 use serde_json::{Map, Value};
 
 use super::path::path;

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 /// Names of a kustomization, in kustomize's order.

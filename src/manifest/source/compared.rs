@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pushback_crd::definition::listed;
-use pushback_preflight::Position;
-use pushback_preflight::invocation::quoted;
+use pushback_objects::Position;
+use pushback_objects::invocation::quoted;
 use serde_json::Value;
 
 use super::{FoundSources, Labelled, NO_SUCH_FILE};

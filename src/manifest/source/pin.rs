@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use pushback_preflight::hex;
+use pushback_objects::hex;
 use pushback_system::redact;
 use sha2::{Digest, Sha256};
 

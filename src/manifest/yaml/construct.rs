@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::vec;
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::source::PositionsBuilder;
+use pushback_objects::PathSegment;
+use pushback_objects::source::PositionsBuilder;
 use serde_json::{Map, Value};
 
 use super::document::{Document, Loaded};
@@ -366,6 +366,6 @@ fn overridden(earlier: &Entry, later: &Entry) -> Option<(InputWarning, Place)> {
         ),
         _ => return None,
     };
-    let position = pushback_preflight::Position::default();
+    let position = pushback_objects::Position::default();
     Some((InputWarning { code, message, position }, later.alias.unwrap_or(later.place)))
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Positions, source};
+use pushback_objects::{Positions, source};
 use serde_json::Value;
 
 use crate::manifest::input::InputWarning;

@@ -1,7 +1,7 @@
 //! An error with a position, before the file name is added.
 //! Every step from text to values returns one if it fails.
 
-use pushback_preflight::Position;
+use pushback_objects::Position;
 
 use crate::manifest::input::InputError;
 

@@ -1,7 +1,7 @@
 //! The loader against kubectl's recorded results, against hostile bytes, and against what it must warn about.
 
 use proptest::prelude::*;
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::ObjectKey;
+use pushback_objects::ObjectKey;
 
 use crate::app::claims::Claims;
 use crate::app::inventory::Inventory;

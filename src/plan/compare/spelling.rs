@@ -1,8 +1,8 @@
 //! Differences of spelling between two documents of a folder. To an API server, both mean the same.
 
 use pushback_crd::order::canonical;
-use pushback_preflight::object::is_custom_group;
-use pushback_preflight::{ObjectRef, PathSegment};
+use pushback_objects::object::is_custom_group;
+use pushback_objects::{ObjectRef, PathSegment};
 use serde_json::Value;
 
 use crate::plan::diff::FieldChange;

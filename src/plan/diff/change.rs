@@ -1,8 +1,8 @@
 //! One change of a field, and its displayed path.
 //! Masked key fields are left out of the path.
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::source::display_path;
+use pushback_objects::PathSegment;
+use pushback_objects::source::display_path;
 use serde_json::Value;
 
 use super::mask::{Masked, is_masked};

@@ -1,7 +1,7 @@
 //! Changes as single lines: every value on one line, short, and masked.
 //! Long values are truncated in the middle; multi-line strings are counted, not shown.
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::Value;
 
 use super::change::FieldChange;

@@ -1,7 +1,7 @@
 //! Removes masked values before anything is rendered.
 //! Keys stay, because they show what changed; every scalar below a masked field is removed.
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::Value;
 
 /// Decides which fields are masked. A field is masked with everything below it.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use pushback_preflight::PathSegment;
+use pushback_objects::PathSegment;
 use serde_json::{Map, Value};
 use similar::{DiffOp, group_diff_ops};
 

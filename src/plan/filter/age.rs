@@ -1,7 +1,7 @@
 //! The age of objects, as kapp's flag has it: `5m-` for younger ones, `500h+` for older ones.
 
 use jiff::{SignedDuration, Timestamp};
-use pushback_preflight::duration;
+use pushback_objects::duration;
 
 /// When an object was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::{ObjectKey, Operation, Position, Severity};
+use pushback_objects::{ObjectKey, Position, Severity};
+use pushback_preflight::Operation;
 
 use super::{SavedFile, SavedFinding, SavedObject, SavedPolicy, SavedVerdict};
 use crate::event::FieldLine;

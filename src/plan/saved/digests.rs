@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pushback_preflight::source::display_path;
-use pushback_preflight::{Change, ObjectExt, Operation, TakenFrom, hex};
+use pushback_objects::source::display_path;
+use pushback_objects::{ObjectExt, hex};
+use pushback_preflight::{Change, Operation, TakenFrom};
 use ring::hmac;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use pushback_preflight::{ObjectRef, Operation, Outcome, Severity};
+use pushback_objects::{ObjectRef, Severity};
+use pushback_preflight::{Operation, Outcome};
 use serde_json::json;
 
 use super::*;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectExt, ObjectKey};
+use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, Kind, ListQuery, list_all};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::source::{display_path, value_at};
+use pushback_objects::PathSegment;
+use pushback_objects::source::{display_path, value_at};
 use serde_json::Value;
 
 use super::preview::{Continued, Scene, attempt, halves};

@@ -1,8 +1,8 @@
 //! Fields whose ownership a Config makes exclusive: what other managers have set there becomes ours, so that it goes where the
 //! manifest does not set it.
 
-use pushback_preflight::PathSegment;
-use pushback_preflight::source::value_at;
+use pushback_objects::PathSegment;
+use pushback_objects::source::value_at;
 use serde_json::Value;
 
 use super::{is_ours, is_predecessor};

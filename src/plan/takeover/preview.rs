@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_crd::definition::listed;
-use pushback_preflight::object::is_custom_group;
-use pushback_preflight::source::value_at;
-use pushback_preflight::{ObjectKey, PathSegment};
+use pushback_objects::object::is_custom_group;
+use pushback_objects::source::value_at;
+use pushback_objects::{ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
 use super::{

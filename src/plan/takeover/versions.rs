@@ -1,9 +1,9 @@
 //! Moves the entries of field owners to the API version in which the object is applied. While an entry is in a version that
 //! lacks a field of the object, the server cannot apply anything.
 
-use pushback_preflight::object::{is_custom_group, split_api_version};
-use pushback_preflight::source::display_path;
-use pushback_preflight::{ObjectExt, PathSegment};
+use pushback_objects::object::{is_custom_group, split_api_version};
+use pushback_objects::source::display_path;
+use pushback_objects::{ObjectExt, PathSegment};
 use serde_json::Value;
 
 use super::{is_ours, is_predecessor};

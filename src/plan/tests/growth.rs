@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use allocation_counter::{AllocationInfo, measure};
-use pushback_preflight::{Change, ObjectRef, Operation, Verification};
+use pushback_objects::ObjectRef;
+use pushback_preflight::{Change, Operation, Verification};
 use serde_json::{Value, json};
 
 use super::super::{Planned, diff, ordering};

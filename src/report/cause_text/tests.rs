@@ -2,8 +2,8 @@
 
 use console::measure_text_width;
 use insta::assert_snapshot;
-use pushback_preflight::finding::LiveObjects;
-use pushback_preflight::{ObjectRef, Verdict};
+use pushback_objects::finding::LiveObjects;
+use pushback_objects::{ObjectRef, Verdict};
 use serde_json::json;
 
 use super::*;

@@ -1,7 +1,8 @@
 //! A check as workflow commands of GitHub Actions: the runner turns each line into an annotation. It shows at most ten
 //! per level and step, so the first line counts the rest.
 
-use pushback_preflight::Severity;
+use pushback_objects::Severity;
+use pushback_objects::text::counted;
 use pushback_preflight::judge::RuleOutcome;
 
 use super::grouped::{Group, groups};
@@ -9,7 +10,6 @@ use super::source_path::source_path;
 use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::finding_words::rule_and_check;
-use crate::text::counted;
 
 /// Annotations per level that GitHub shows.
 const SHOWN: usize = 10;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_objects::text::counted;
+use pushback_objects::{Finding, Severity};
 use pushback_preflight::cause::{Cause, live_total};
-use pushback_preflight::{Finding, Severity};
 use serde_json::Value;
 
 use crate::check::report::CheckReport;
 use crate::report::finding_words::{live_total_words, place_words, plain_text_of, subject};
-use crate::text::counted;
 
 /// Most further places that are named.
 pub(super) const PLACES: usize = 10;

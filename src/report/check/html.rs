@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use askama::Template;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
+use pushback_objects::text::counted;
+use pushback_objects::{Audience, Finding, Remedy, Severity};
+use pushback_preflight::Cause;
 use pushback_preflight::cause::live_total;
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::RuleOff;
-use pushback_preflight::{Audience, Cause, Finding, Remedy, Severity};
 
 use self::cause::CauseView;
 use self::order::OrderView;
@@ -27,7 +29,6 @@ use crate::report::html::{Shell, anchor, rendered};
 use crate::report::object_rows::object_rows;
 use crate::report::policy_text::policy_lines;
 use crate::report::words::counts_to_do;
-use crate::text::counted;
 
 /// Most links to causes in one line.
 const LINKS: usize = 5;

@@ -13,7 +13,8 @@ pub fn text(report: &CheckReport) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use pushback_preflight::{Finding, ObjectRef, Outcome, RuleOutcome, Verdict};
+    use pushback_objects::{Finding, ObjectRef, Verdict};
+    use pushback_preflight::{Outcome, RuleOutcome};
 
     use serde_json::Value;
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::Severity;
+use pushback_objects::Severity;
 use pushback_preflight::judge::RuleOutcome;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 

@@ -1,8 +1,10 @@
 //! A check as Markdown for a pull request comment: a table of the rules, the causes by object, witnesses
 //! collapsed. Input is shown as text: it creates no markup, link or mention.
 
+use pushback_objects::text::counted;
+use pushback_objects::{Finding, Severity};
+use pushback_preflight::Cause;
 use pushback_preflight::judge::RuleOutcome;
-use pushback_preflight::{Cause, Finding, Severity};
 use serde_json::Value;
 
 use super::grouped::{Group, groups};
@@ -19,7 +21,6 @@ use crate::report::markdown::{LIMIT, code, escaped};
 use crate::report::policy_text::policy_lines;
 use crate::report::witness_excerpt::one_line;
 use crate::report::words::{counts_to_do, shorten};
-use crate::text::counted;
 
 /// Bytes reserved for the note about omitted findings.
 const NOTICE: usize = 400;

@@ -1,11 +1,11 @@
 //! The changes of a plan as Markdown, with their fields: what a reviewer looks at beside the findings. Secrets are masked
 //! in the lines that it gets.
 
+use pushback_objects::text::counted;
 use pushback_preflight::Operation;
 
 use crate::event::{FieldLine, PlannedLine};
 use crate::report::markdown::{code, escaped};
-use crate::text::counted;
 
 /// Most fields of one object.
 const FIELDS: usize = 10;

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::{Finding, Severity};
 use pushback_preflight::judge::{Outcome, RuleOutcome};
-use pushback_preflight::{Finding, Severity, registry};
+use pushback_preflight::registry;
 use serde_json::{Value, json};
 
 use super::grouped::{Group, groups, left_out};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use pushback_preflight::Finding;
+use pushback_objects::Finding;
 use pushback_system::atomic_file::{probe, replace};
 use pushback_system::path_safety::check_folder;
 use serde_json::Value;

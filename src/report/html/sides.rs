@@ -1,11 +1,11 @@
 //! Two values side by side, line by line.
 
+use pushback_objects::text::counted;
 use serde_json::Value;
 use similar::DiffOp;
 
 use crate::edits::{Anchors, ranges};
 use crate::report::finding_words::witness_yaml;
-use crate::text::counted;
 
 /// Most lines of a value.
 const LINES: usize = 200;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pushback_preflight::{Finding, ObjectRef, Operation, registry};
+use pushback_objects::{Finding, ObjectRef};
+use pushback_preflight::{Operation, registry};
 
 use super::words;
 use crate::cluster::ALREADY_EXISTS;

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::{ObjectRef, Operation, registry};
+use pushback_objects::ObjectRef;
+use pushback_preflight::{Operation, registry};
 use serde_json::Value;
 
 use super::style::Style;

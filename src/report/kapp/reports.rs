@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::table::{Column, Table};

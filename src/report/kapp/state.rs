@@ -1,6 +1,6 @@
 //! How an object is, in the words of kapp's waiters.
 
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use crate::event::{ConditionMeaning, SeenObject};

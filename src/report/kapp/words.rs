@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use console::measure_text_width;
 use jiff::Timestamp;
-use pushback_preflight::{ObjectRef, Operation};
+use pushback_objects::ObjectRef;
+use pushback_preflight::Operation;
 
 /// What kapp says of an object that somebody else is to create.
 pub const ABSENT: &str = "External resource doesn't exists";

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use pushback_objects::text::counted;
+
 use super::options::RenderOptions;
 use crate::event::GroupApp;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::{Role, operation_look};
 use crate::report::words::{column_width, pad};
-use crate::text::counted;
 use pushback_preflight::Operation;
 
 /// Widest name that others are aligned to.

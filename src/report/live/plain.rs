@@ -4,8 +4,9 @@
 use std::io;
 use std::time::Duration;
 
+use pushback_objects::ObjectRef;
+use pushback_preflight::Operation;
 use pushback_preflight::judge::Outcome;
-use pushback_preflight::{ObjectRef, Operation};
 
 use super::end_text::{app_end_text, end_text};
 use super::group_text::group_text;

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use console::measure_text_width;
+use pushback_objects::text::counted;
 
 use crate::event::FieldLine;
 use crate::report::cause_text::Look;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::Role;
 use crate::report::words::{column_width, pad, shorten};
-use crate::text::counted;
 
 /// Most field lines per object; the rest is counted.
 const FIELD_LINES: usize = 20;

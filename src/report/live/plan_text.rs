@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use console::measure_text_width;
-use pushback_preflight::{Operation, Position};
+use pushback_objects::Position;
+use pushback_objects::text::counted;
+use pushback_preflight::Operation;
 
 use super::options::{DiffStyle, RenderOptions};
 use super::plan_fields::field_lines;
@@ -12,7 +14,6 @@ use crate::event::{Counts, FieldLine, Millis, PlannedLine};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::theme::{Role, Theme, operation_look};
 use crate::report::words::{column_width, counts_to_do, hang, object_columns, pad, took};
-use crate::text::counted;
 
 /// Least objects that are told together if they change in the same way, and most of them that are named.
 const ALIKE: usize = 3;
@@ -181,7 +182,7 @@ fn unified(diff: &str, theme: Theme) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
-    use pushback_preflight::{ObjectRef, Position};
+    use pushback_objects::{ObjectRef, Position};
 
     use super::*;
 

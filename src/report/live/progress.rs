@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pushback_preflight::{ObjectKey, ObjectRef, Operation};
+use pushback_objects::{ObjectKey, ObjectRef};
+use pushback_preflight::Operation;
 
 use super::renderer::Moment;
 use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};

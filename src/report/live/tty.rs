@@ -7,7 +7,7 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
-use pushback_preflight::ObjectRef;
+use pushback_objects::ObjectRef;
 use pushback_preflight::judge::Outcome;
 
 use super::end_text::{app_end_text, end_text, reasons_text};

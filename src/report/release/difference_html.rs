@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
-use pushback_preflight::Position;
+use pushback_objects::Position;
+use pushback_objects::text::counted;
 use pushback_preflight::operator::definitions::DefinitionsDiff;
 use pushback_preflight::operator::{Change, CrdVerdict, DefinitionChange, ReleaseDiff, Severity};
 use serde_json::Value;
@@ -13,7 +14,6 @@ use super::difference_text::{counts, heading, own, title};
 use super::same_changes::{SameChanges, same_changes};
 use crate::report::html::sides::{Row, sides};
 use crate::report::html::{Shell, anchor, rendered};
-use crate::text::counted;
 
 /// Heading of the changes of definitions.
 const DEFINITIONS: &str = "CustomResourceDefinitions";

@@ -2,13 +2,13 @@
 
 use std::cmp::Reverse;
 
+use pushback_objects::text::counted;
 use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
 
 use super::same_changes::same_changes;
 use crate::report::escape::terminal_safe;
 use crate::report::table::Table;
 use crate::report::words::hang;
-use crate::text::counted;
 
 /// The counts, then a block per component with its changes, the worst first, in lines of at most this many columns.
 #[must_use]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use pushback_objects::text::counted;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::Value;
 
@@ -12,7 +13,6 @@ use crate::report::finding_words::{headline, plain_text, rule_and_check};
 use crate::report::live::options::WIDTH;
 use crate::report::table::Table;
 use crate::report::theme::Theme;
-use crate::text::counted;
 use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
 use crate::upgrade::steady::CheckResult;
 

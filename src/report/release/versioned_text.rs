@@ -1,5 +1,6 @@
 //! Problems in a folder of models, for people and as Markdown.
 
+use pushback_objects::text::counted;
 use pushback_preflight::operator::versioned::Check;
 use serde_json::{Value, json};
 
@@ -7,7 +8,6 @@ use super::formats::ReleaseReport;
 use crate::report::escape::terminal_safe;
 use crate::report::markdown::{code, escaped};
 use crate::report::words::hang;
-use crate::text::counted;
 
 /// A line per check, with its problems below.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_system::environment::reason;
 
 use super::super::error::CommandError;

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation};
+use pushback_objects::{Finding, ObjectExt, ObjectRef};
+use pushback_preflight::Operation;
 
 use super::super::error::CommandError;
 use super::super::input;
@@ -161,8 +162,8 @@ impl Going {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::Verdict;
-    use pushback_preflight::finding::LiveObjects;
+    use pushback_objects::Verdict;
+    use pushback_objects::finding::LiveObjects;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use secrecy::ExposeSecret;
 
 use crate::cluster::{Address, ErrorKind};

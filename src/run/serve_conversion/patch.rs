@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pushback_crd::definition::crd::KIND as DEFINITION;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_system::bounded_file;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pushback_crd::definition::{StoredState, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
 use pushback_preflight::conversion::{Converter, compile};
 use pushback_system::atomic_file;

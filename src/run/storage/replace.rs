@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_crd::definition::crd::KIND as DEFINITION;
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
+use pushback_objects::text::counted;
 use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use serde_json::Value;
 
@@ -26,7 +27,6 @@ use crate::storage::carry_over::CarryingOver;
 use crate::storage::definitions;
 use crate::storage::preview::{Preview, PreviewReport, StepKind};
 use crate::storage::replacement::Replacement;
-use crate::text::counted;
 
 /// Definitions to look at or to write.
 #[derive(Clone, Debug)]

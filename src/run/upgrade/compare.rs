@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::text::counted;
 use pushback_preflight::operator::{Release, ReleaseDiff, Severity, compare};
 
 use super::sides::Sides;
 use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::text::counted;
 use crate::upgrade::sources::{self, Side};
 
 /// Options of a comparison of releases.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use pushback_objects::text::counted;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
 
@@ -24,7 +25,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::inject::Site;
 use crate::upgrade::lock::{LEASE, LockError, Locks};

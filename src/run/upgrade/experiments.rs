@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::{self, Experiment, suite};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectRef, Positions};
+use pushback_objects::{ObjectRef, Positions};
 use serde_json::Value;
 
 use crate::app::identity;

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::ObjectKey;
+use pushback_objects::ObjectKey;
+use pushback_objects::text::counted;
 
 use crate::app::record::AppName;
 use crate::cluster::Cluster;
@@ -14,7 +15,6 @@ use crate::run::apply::{Apply, StopAfter};
 use crate::run::connect::connect;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
-use crate::text::counted;
 use crate::upgrade::change::Step;
 use crate::upgrade::outcome::UpgradeReport;
 use crate::upgrade::side_effects::{self, Before, SideEffectsError};

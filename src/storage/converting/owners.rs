@@ -5,8 +5,8 @@ use pushback_crd::definition::Upgrade;
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::model::{ListType, MapType};
 use pushback_crd::schema::pipeline::Server;
+use pushback_objects::object::{join_api_version, split_api_version};
 use pushback_preflight::conversion::NoPrograms;
-use pushback_preflight::object::{join_api_version, split_api_version};
 use serde_json::{Map, Value};
 
 use super::Conversion;

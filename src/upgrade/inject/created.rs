@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::selector::LabelSelector;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::super::change::Step;

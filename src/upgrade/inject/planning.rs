@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::Experiment;
 use serde_json::{Map, Value};
 

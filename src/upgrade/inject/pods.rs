@@ -1,6 +1,6 @@
 //! PodKill: deletes pods that a controller replaces.
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::super::change::{Change, Step, Target};

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pushback_preflight::ObjectExt;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::super::change::Target;

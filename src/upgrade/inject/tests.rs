@@ -4,8 +4,8 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use pushback_objects::object::split_api_version;
 use pushback_preflight::experiment::{DangerLevel, Experiment, Injection, InjectionType};
-use pushback_preflight::object::split_api_version;
 
 use super::*;
 use crate::cluster::{ApplyOptions, Capabilities, Deleted, Kind, ListQuery, Page, ServerVersion, WatchEvent, Written};

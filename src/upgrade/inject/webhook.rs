@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
-use pushback_preflight::object::is_custom_group;
+use pushback_objects::ObjectExt;
+use pushback_objects::object::is_custom_group;
 use serde_json::{Value, json};
 
 use super::super::change::{Step, Target};

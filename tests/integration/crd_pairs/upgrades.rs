@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pushback::manifest::yaml;
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 use serde_json::{Value, json};
 
 use super::verdicts::{lacks_witness, line};

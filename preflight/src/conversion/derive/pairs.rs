@@ -277,10 +277,10 @@ impl Deriver<'_> {
         below: &FieldPath,
         right: &Fields<'_>,
         new_path: &FieldPath,
-        entry: Option<&crate::source::Position>,
+        entry: Option<&pushback_objects::source::Position>,
     ) {
         let name = below.split_field().map(|(_, name)| name.to_owned()).unwrap_or_default();
-        let similar = crate::suggest::nearest(&name, right.keys().copied());
+        let similar = pushback_objects::suggest::nearest(&name, right.keys().copied());
         let guess =
             similar.map(|similar| format!("was it renamed to {}? then list it under renames", new_path.field(similar)));
         let hints: Vec<&str> =

@@ -2,6 +2,7 @@
 //! draws of several fields. Only objects that the API server accepts are used.
 
 use pushback_crd::schema::Schema;
+use pushback_objects::object::join_api_version;
 use serde_json::{Map, Value, json};
 
 use super::constants::{Constants, overlap};
@@ -9,7 +10,6 @@ use super::round_trip::RoundTrips;
 use super::values::{full, minimal, values};
 use crate::conversion::path::{FieldPath, FieldStep};
 use crate::conversion::prune::OF_EVERY_RESOURCE;
-use crate::object::join_api_version;
 
 /// Maximum number of fields of a version that are varied one by one.
 const FIELDS: usize = 1_500;

@@ -3,12 +3,12 @@
 use pushback_crd::definition::{Upgrade, not_kept};
 use pushback_crd::path::{PathSegment, display_path, value_at};
 use pushback_crd::schema::pipeline::{self, Path, Resource};
+use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::Value;
 
 use crate::conversion::converter::{ConversionError, Converter, Programs};
 use crate::conversion::operation_list::OperationKind;
 use crate::conversion::prune::OF_EVERY_RESOURCE;
-use crate::object::{ObjectExt, split_api_version};
 
 /// The ways of objects through the versions of a definition.
 #[derive(Clone, Copy)]

@@ -2,13 +2,13 @@
 
 use pushback_crd::definition::Upgrade;
 use pushback_crd::schema::pipeline::Server;
+use pushback_objects::source::Document;
+use pushback_objects::source::testing::numbered;
 use serde_json::{Value, json};
 
 use super::super::tests::{definition, load, plan};
 use super::*;
 use crate::conversion::{NoPrograms, read};
-use crate::source::Document;
-use crate::source::testing::numbered;
 
 /// Samples a plan for versions v1 and v2, of which v2 is stored.
 fn sampled(versions: [Value; 2], step: Value) -> Samples {

@@ -1,12 +1,13 @@
 //! Experiments for components: new, renamed and moved ones, and their new webhooks, finalizers and dependencies.
 
+use pushback_objects::object::split_api_version;
+
 use super::context::{Place, Pods};
 use super::draft::{Draft, Injected};
 use super::names::{short, slug};
 use super::{Generation, Subject};
 use crate::experiment::suite::{Need, Origin};
 use crate::experiment::{DangerLevel, InjectionType};
-use crate::object::split_api_version;
 use crate::operator::difference::ChangeType;
 use crate::operator::model::Webhook;
 

@@ -5,11 +5,11 @@ mod lists;
 
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::experiment::{Experiment, validate};
-use crate::object::ObjectRef;
 use crate::operator::compare::{Options as CompareOptions, compare};
 use crate::operator::difference::{Severity, WebhookSummary};
 use crate::operator::model::{Component, Definition, Operator, Recovery, Resource, Webhook, WebhookDetails};

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::object::{ObjectExt, ObjectKey};
 use serde_json::{Value, json};
 
 use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
 use super::manifest_difference::{ManifestDifference, REFUSED};
-use crate::object::{ObjectExt, ObjectKey};
 
 pub(super) fn differences(
     context: &Context<'_>,

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::object::{ObjectKey, ObjectRef};
+
 use super::super::model::{FactClass, Origin, Release, Webhook};
-use crate::object::{ObjectKey, ObjectRef};
 
 /// A component, identified by the names of its operator and itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,11 +2,11 @@
 //! of bindings are compared elsewhere.
 
 use pushback_crd::schema::cel::are_equal_quantities;
+use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, REFUSED};
-use crate::object::{ObjectExt, split_api_version};
 
 /// Differences in immutable fields of the same object. `has_new_pods`: whether its pod template differs.
 pub(super) fn differences(old: &Value, new: &Value, has_new_pods: bool) -> Vec<ManifestDifference> {

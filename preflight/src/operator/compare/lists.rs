@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::duration;
 use serde_json::json;
 
 use super::super::difference::{Change, ChangeType, Severity};
 use super::super::model::{CheckKind, Component, FactClass, Operator, SteadyStateCheck};
 use super::context::{Context, Owner};
-use crate::duration;
 
 /// Prefix of names that no part of the release owns.
 const EXTERNAL: &str = "external:";

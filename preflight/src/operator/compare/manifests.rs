@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::super::difference::{ChangeType, Severity};
@@ -10,7 +11,6 @@ use super::super::model::Resource;
 use super::context::Context;
 use super::manifest_difference::{ManifestDifference, names};
 use super::{bindings, immutable_fields, permissions, pods, release_fields};
-use crate::object::ObjectExt;
 
 /// All differences, if both sides have a manifest.
 pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Resource) -> Vec<ManifestDifference> {

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::object::{ObjectExt, ObjectKey};
 use serde_json::{Value, json};
 
 use super::super::derive::repository;
 use super::super::difference::{ChangeType, ComponentChange};
 use super::super::model::{Component, Release, Resource};
-use crate::object::{ObjectExt, ObjectKey};
 
 /// Kinds of workloads that a container can be moved to or from.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::object::{ObjectExt, ObjectRef};
+
 use super::super::difference::{Change, ChangeType, ComponentChange, DefinitionChange, MatchType};
 use super::super::model::{Component, Definition, Release};
-use crate::object::{ObjectExt, ObjectRef};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";

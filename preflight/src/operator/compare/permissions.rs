@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
-
-use crate::object::ObjectExt;
 
 /// Maximum number of single permissions of a role, and of steps to compare them.
 const MAX_PERMISSIONS: usize = 5_000;

@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::schema::cel::{are_equal_quantities, compare_quantities};
+use pushback_objects::object::ObjectExt;
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, names, shown};
 use super::release_fields::{changed, differing};
-use crate::object::ObjectExt;
 
 /// Fields of a pod spec that are compared elsewhere. `serviceAccount` is a copy of `serviceAccountName`.
 const SPEC_ELSEWHERE: [&str; 6] =

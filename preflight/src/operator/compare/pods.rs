@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::super::derive::versioned_name;
 use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, names};
 use super::pod_fields;
-use crate::object::ObjectExt;
 
 /// Volume sources whose data outlive a pod.
 const DATA: [&str; 11] = [

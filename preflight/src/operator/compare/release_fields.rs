@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use pushback_crd::definition::listed;
 use pushback_crd::order::canonical;
+use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::{Map, Value, json};
 
 use super::super::difference::Severity;
 use super::manifest_difference::{ManifestDifference, REFUSED, shown};
-use crate::object::{ObjectExt, split_api_version};
 
 /// Maximum number of fields named in a message.
 const SHOWN: usize = 5;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::bookkeeping;
 use serde_json::{Map, Value};
 
 use super::super::model::Resource;
 use super::manifest_difference::{ManifestDifference, names};
 use super::release_fields::{changed, differing, is_live};
-use crate::bookkeeping;
 
 /// Fields that identify an object, that are compared elsewhere, or that a server writes.
 const ELSEWHERE: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "webhooks"];

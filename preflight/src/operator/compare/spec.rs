@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::source::{PathSegment, display_path};
 use serde_json::{Map, Value};
 
 use super::super::difference::{ChangeType, Severity};
 use super::manifest_difference::shown;
-use crate::source::{PathSegment, display_path};
 
 /// Maximum depth; below it, values are compared as a whole.
 const MAX_DEPTH: usize = 32;

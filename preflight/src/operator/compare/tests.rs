@@ -8,11 +8,11 @@ mod properties;
 
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectRef;
 use serde_json::{Value, json};
 
 use super::super::model::{Definition, Resource, Webhook, WebhookDetails};
 use super::*;
-use crate::object::ObjectRef;
 
 fn release(components: Vec<Component>) -> Release {
     let operator = Operator { name: "o".to_owned(), namespace: "n".to_owned(), components, ..Operator::default() };

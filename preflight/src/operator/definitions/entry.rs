@@ -5,13 +5,13 @@ use std::sync::Arc;
 use pushback_crd::definition::path::field_path_with_keys;
 use pushback_crd::definition::{DefinitionChange as Ground, Proof};
 use pushback_crd::schema::contain::SchemaStep;
+use pushback_objects::hex;
+use pushback_objects::source::PathSegment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::hex;
 use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Proved, Severity};
 use crate::operator::model::Definition;
-use crate::source::PathSegment;
 
 /// The description of a change.
 #[derive(Clone, Debug)]

@@ -8,11 +8,11 @@ mod published;
 
 use std::sync::Arc;
 
+use pushback_objects::source::testing::numbered;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::operator::difference::INVALID;
-use crate::source::testing::numbered;
 
 /// A definition whose only version has this schema for `spec`.
 fn with_spec(spec: &Value) -> Value {

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::Value;
 
 use super::objects::{Index, list, owners, services_of, texts};
 use super::workload::Workload;
-use crate::object::{ObjectExt, split_api_version};
 
 /// Maximum length of a chain of owners; also ends cycles.
 const GENERATIONS: usize = 16;

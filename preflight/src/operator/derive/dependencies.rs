@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_objects::object::{ObjectExt, is_custom_group};
 use serde_json::Value;
 
 use super::hosts::{HostReferences, Hosts};
 use super::objects::{Index, list};
 use super::workload::Workload;
-use crate::object::{ObjectExt, is_custom_group};
 
 /// Maximum number of dependencies in a release; more than this is not useful.
 const EDGES: usize = 1_000_000;

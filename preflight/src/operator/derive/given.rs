@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use pushback_objects::source::Positions;
 use serde_json::Value;
-
-use crate::source::Positions;
 
 /// An object of a release, from a file or a cluster.
 #[derive(Clone, Debug)]

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
 
 use super::objects::{Index, list};
-use crate::object::ObjectExt;
 
 /// Words in the names of variables that contain only a host.
 const HOST_WORDS: [&str; 8] = ["HOST", "ADDR", "ADDRESS", "SERVER", "URL", "URI", "ENDPOINT", "SERVICE"];

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::hex;
+use pushback_objects::object::ObjectExt;
 use sha2::{Digest, Sha256};
 
 use super::objects::{Index, Object, most_frequent};
 use super::workload::{self, Workload};
-use crate::hex;
-use crate::object::ObjectExt;
 
 const PART_OF: &str = "app.kubernetes.io/part-of";
 /// Labels that name an app, the most specific first.

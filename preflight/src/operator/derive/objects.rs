@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use pushback_objects::object::{ObjectExt, ObjectRef, is_custom_group};
+use pushback_objects::source::{PathSegment, Position, Positions};
 use serde_json::Value;
 
 use super::Given;
-use crate::object::{ObjectExt, ObjectRef, is_custom_group};
-use crate::source::{PathSegment, Position, Positions};
 
 /// Kinds that controllers create; they are not part of a release.
 const MADE_BY_THE_CLUSTER: [(&str, &str); 9] = [

@@ -3,10 +3,10 @@
 mod facts;
 mod properties;
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::{Given, Ownership, Settings, derive};
-use crate::object::ObjectExt;
 use crate::operator::model::{Component, Release};
 
 /// The model of these objects as an app named `shop`.

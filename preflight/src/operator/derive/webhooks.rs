@@ -1,9 +1,9 @@
 //! Webhooks in configurations and definitions, with the API server's defaults.
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::objects::{Object, list};
-use crate::object::ObjectExt;
 use crate::operator::model::{Webhook, WebhookDetails};
 
 /// The API server's fixed timeout for a conversion, in seconds.

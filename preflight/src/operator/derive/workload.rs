@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde_json::{Map, Value, json};
 
 use super::objects::{Object, is_stamp, list, texts};
-use crate::object::{ObjectExt, ObjectRef};
 
 /// An object that runs pods.
 #[derive(Debug)]

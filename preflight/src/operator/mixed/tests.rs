@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_objects::source::{Document, Positions};
 use serde_json::{Value, json};
 
 use super::make_comparable;
@@ -9,7 +10,6 @@ use crate::operator::compare::{Options, compare};
 use crate::operator::derive::{Given, Settings, derive};
 use crate::operator::model::Release;
 use crate::operator::model_file;
-use crate::source::{Document, Positions};
 
 fn derived(replicas: u64) -> Release {
     let template = json!({

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use pushback_objects::source::Positions;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::source::Positions;
 
 fn read(documents: &[Value]) -> Result<Release, Vec<String>> {
     let documents: Vec<Document> = documents

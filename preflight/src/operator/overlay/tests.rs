@@ -1,9 +1,9 @@
 //! What a model file overrides in a derived model, and what it leaves.
 
+use pushback_objects::object::ObjectRef;
 use serde_json::{Map, json};
 
 use super::merge;
-use crate::object::ObjectRef;
 use crate::operator::model::{
     Component, Definition, Operator, Origin, Recovery, Release, Resource, Webhook, WebhookDetails,
 };

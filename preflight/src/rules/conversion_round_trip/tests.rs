@@ -1,11 +1,12 @@
 //! Findings of ConversionRoundTrip for pairs of versions, with and without an operator.
 
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::Document;
+use pushback_objects::source::testing::numbered;
+
 use super::*;
 use crate::conversion::{GivenPlan, PlanSource};
 use crate::facts::{Answer, Verification};
-use crate::object::ObjectRef;
-use crate::source::Document;
-use crate::source::testing::numbered;
 
 fn version(name: &str, storage: bool, fields: &[&str]) -> Value {
     let fields: Map<String, Value> = fields.iter().map(|it| ((*it).to_owned(), json!({"type": "string"}))).collect();

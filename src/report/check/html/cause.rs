@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pushback_preflight::Finding;
+use pushback_objects::Finding;
+use pushback_objects::text::counted;
 
 use super::WayView;
 use crate::report::cause_text::accepting_until;
@@ -13,7 +14,6 @@ use crate::report::finding_words::{
 use crate::report::html::anchor;
 use crate::report::html::sides::{Row, sides};
 use crate::report::witness_excerpt::one_line;
-use crate::text::counted;
 
 /// Most affected objects that are listed.
 const NAMES: usize = 100;

@@ -1,10 +1,10 @@
 //! The order of the changes as a drawing: a band a wave, a box an object or several of a kind, an arrow where one waits
 //! for another.
 
+use pushback_objects::text::counted;
 use pushback_preflight::Operation;
 
 use crate::plan::waves::{WaveBox, Waves};
-use crate::text::counted;
 
 /// Sizes in the units of the drawing.
 const WIDTH: usize = 192;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use pushback_objects::duration;
+use pushback_objects::object::{ObjectRef, split_api_version};
 use serde_json::Value;
 
 use super::super::super::model::{CheckKind, SteadyStateCheck};
 use super::super::super::model::{Resource, Webhook};
 use super::super::*;
 use super::resource;
-use crate::duration;
-use crate::object::{ObjectRef, split_api_version};
 
 const CASES: &str = include_str!("../cases.txt");
 

@@ -1,7 +1,8 @@
 //! Fields, types, required fields, enums and defaults.
 
+use pushback_objects::source::Position;
+
 use super::*;
-use crate::source::Position;
 
 fn object(fields: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": fields, "required": required})
@@ -307,9 +308,11 @@ fn a_change_stands_at_its_keyword_in_the_new_file_and_what_is_gone_in_the_old_on
     };
     let (before, after) = (placed(&old, "old.yaml"), placed(&new, "new.yaml"));
     let at = |definition: &Definition, rest: &[&str]| {
-        let mut path: Vec<crate::source::PathSegment> = vec!["spec".into(), "versions".into(), 0.into()];
-        path.extend(["schema", "openAPIV3Schema", "properties", "spec"].map(crate::source::PathSegment::from));
-        path.extend(rest.iter().map(|key| crate::source::PathSegment::from(*key)));
+        let mut path: Vec<pushback_objects::source::PathSegment> = vec!["spec".into(), "versions".into(), 0.into()];
+        path.extend(
+            ["schema", "openAPIV3Schema", "properties", "spec"].map(pushback_objects::source::PathSegment::from),
+        );
+        path.extend(rest.iter().map(|key| pushback_objects::source::PathSegment::from(*key)));
         definition.positions.as_ref().map(|positions| positions.locate(&path))
     };
     let told: Vec<(ChangeType, Option<Position>)> =

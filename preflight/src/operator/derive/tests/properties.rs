@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use pushback_objects::source::{Document, Position, Positions};
 use serde_json::{Value, json};
 
 use super::given;
@@ -11,7 +12,6 @@ use crate::operator::derive::{Settings, derive};
 use crate::operator::model::{CheckKind, Operator, Release};
 use crate::operator::model_file;
 use crate::operator::print;
-use crate::source::{Document, Position, Positions};
 
 /// Any value in place of a field.
 fn any_value() -> impl Strategy<Value = Value> {

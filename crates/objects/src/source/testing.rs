@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{PathSegment, Positions, PositionsBuilder};
 
 /// Gives every node its own line number, in document order.
-pub(crate) fn numbered(value: &Value, file: &str) -> Positions {
+pub fn numbered(value: &Value, file: &str) -> Positions {
     fn visit(value: &Value, segment: &PathSegment, line: &mut u32, builder: &mut PositionsBuilder) {
         *line += 1;
         builder.open(segment, *line, 1);

@@ -219,11 +219,11 @@ pub struct Finding {
     pub passes_once_corrected: Option<&'static str>,
     /// Digest of what the finding depends on beyond the old and new value, such as both whole subschemas.
     #[serde(skip)]
-    pub(crate) content: Option<[u8; 32]>,
+    pub content: Option<[u8; 32]>,
     /// Digest of what the finding shares with others of one reason besides its values, such as both subschemas of a
     /// field; unlike `content`, it says nothing about the place.
     #[serde(skip)]
-    pub(crate) reason: Option<[u8; 32]>,
+    pub reason: Option<[u8; 32]>,
 }
 
 /// What happens to a witness.
@@ -308,7 +308,7 @@ impl Finding {
 
     /// Names what the finding shares with others of one reason, such as both schemas of a field.
     #[must_use]
-    pub(crate) fn shares(mut self, reason: &Value) -> Self {
+    pub fn shares(mut self, reason: &Value) -> Self {
         self.reason = Some(Sha256::digest(in_order(reason)).into());
         self
     }

@@ -249,8 +249,8 @@ pub struct Document {
     pub positions: Arc<Positions>,
 }
 
-#[cfg(test)]
-pub(crate) mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 #[cfg(test)]
 mod tests {

@@ -94,14 +94,14 @@ impl Remedy {
 
     /// With these settings of a rule.
     #[must_use]
-    pub(crate) fn settings(self, rule: &str, settings: &Value) -> Self {
+    pub fn settings(self, rule: &str, settings: &Value) -> Self {
         self.config(json!({RULES: [{"name": rule, "config": settings}]}))
     }
 
     /// Adds the other rules that run to the lines of a Config: `preflightRules` takes the place of the default set. The
     /// default set is named as such, any other rules with their settings.
     #[must_use]
-    pub(crate) fn among(mut self, running: &[(&str, Map<String, Value>)], is_default_set: bool) -> Self {
+    pub fn among(mut self, running: &[(&str, Map<String, Value>)], is_default_set: bool) -> Self {
         let Some(Value::Array(entries)) = self.config.as_mut().and_then(|config| config.get_mut(RULES)) else {
             return self;
         };

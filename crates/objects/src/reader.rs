@@ -17,8 +17,8 @@ const MAX_ERRORS: usize = 100;
 /// A document being read. What cannot be read is replaced by an empty value: the result counts only without errors.
 ///
 /// ```
-/// use pushback_preflight::reader::Reader;
-/// use pushback_preflight::source::Positions;
+/// use pushback_objects::reader::Reader;
+/// use pushback_objects::source::Positions;
 ///
 /// let (value, positions) = (serde_json::json!({"hubb": "v1", "replicas": 0}), Positions::of_file("plan.yaml"));
 /// let reader = Reader::new(&positions);
