@@ -15,10 +15,10 @@ mod version;
 
 use std::time::Duration;
 
+use pushback_conversion::GivenPlan;
 use pushback_crd::schema::cel::admission::Expression;
 use pushback_objects::Position;
 use pushback_objects::source::Document;
-use pushback_preflight::conversion::GivenPlan;
 use pushback_preflight::custom::Definition;
 use pushback_preflight::loosened::Loosening;
 use serde_json::Value;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_conversion::GivenPlan;
 use pushback_crd::words;
 use pushback_objects::invocation::Invocation;
 use pushback_objects::object::{ObjectKey, ObjectRef};
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
-use crate::conversion::GivenPlan;
 
 mod needs;
 

@@ -3,7 +3,6 @@
 pub mod api_lifecycle;
 pub mod cascade;
 pub mod cause;
-pub mod conversion;
 pub mod custom;
 pub mod default_set;
 pub mod experiment;

@@ -10,11 +10,11 @@ mod ytt;
 
 use std::collections::BTreeMap;
 
+use pushback_conversion::{GivenPlan, PlanSource};
 use pushback_objects::object::ObjectExt;
 use pushback_objects::reader::{Fields, Node, Reader, quote};
 use pushback_objects::suggest::nearest;
 use pushback_objects::{ObjectRef, PathSegment, Position, Positions};
-use pushback_preflight::conversion::{GivenPlan, PlanSource};
 use pushback_preflight::loosened::Loosening;
 use serde_json::Value;
 

@@ -11,8 +11,8 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pushback_conversion as conversion;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Position, Positions};
-use pushback_preflight::conversion;
 use pushback_preflight::operator::model_file;
 use pushback_preflight::parallel;
 use serde_json::Value;

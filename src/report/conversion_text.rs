@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use pushback_conversion::Suggestion;
 use pushback_objects::text::counted;
-use pushback_preflight::conversion::Suggestion;
 use serde_json::Value;
 
 use crate::report::escape::terminal_safe;

@@ -2,11 +2,11 @@
 //! is neither is an error, and so is a file that lacks what it is given for. An empty or truncated plan must not become a
 //! conversion without a plan.
 
+use pushback_conversion::{ConversionPlan, read};
 use pushback_crd::definition::crd::KIND as CRD;
 use pushback_objects::object::split_api_version;
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
-use pushback_preflight::conversion::{ConversionPlan, read};
 use serde_json::Value;
 
 use crate::manifest::InputError;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use pushback_conversion::{GivenPlan, PlanSource};
 use pushback_crd::stack;
 use pushback_objects::suggest;
-use pushback_preflight::conversion::{GivenPlan, PlanSource};
 use serde_json::Value;
 
 use super::error::CommandError;

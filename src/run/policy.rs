@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_objects::Position;
 use pushback_objects::source::Document;
-use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_preflight::custom::{self, Definition};
 use pushback_preflight::default_set::DefaultSet;
 use pushback_preflight::loosened::{Loosened, LoosenedKind};

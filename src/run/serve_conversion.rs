@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pushback_conversion::review::Reviewer;
+use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::stack;
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
-use pushback_preflight::conversion::review::Reviewer;
-use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;

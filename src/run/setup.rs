@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use pushback_preflight::conversion::ConversionPlans;
+use pushback_conversion::ConversionPlans;
 use pushback_preflight::policy::Policy;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};

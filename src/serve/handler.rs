@@ -12,7 +12,7 @@ use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use pushback_preflight::conversion::review::{self, Answer, Done, Reviewer};
+use pushback_conversion::review::{self, Answer, Done, Reviewer};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 

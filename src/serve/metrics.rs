@@ -4,8 +4,8 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pushback_preflight::conversion::Why;
-use pushback_preflight::conversion::review::Done;
+use pushback_conversion::Why;
+use pushback_conversion::review::Done;
 
 /// Upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 25.0];

@@ -302,7 +302,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use futures::future::join_all;
-    use pushback_preflight::conversion::review::Reviewer;
+    use pushback_conversion::review::Reviewer;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::time::Instant;
 

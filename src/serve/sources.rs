@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::conversion::review::Reviewer;
+use pushback_conversion::review::Reviewer;
 use pushback_system::bounded_file;
 use sha2::{Digest, Sha256};
 

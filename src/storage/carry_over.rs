@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_conversion::ConversionPlans;
 use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoragePolicy, StoredState};
 use pushback_crd::schema::pipeline::Server;
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
-use pushback_preflight::conversion::ConversionPlans;
 use serde_json::Value;
 use tokio::time::Instant;
 

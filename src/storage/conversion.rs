@@ -1,7 +1,7 @@
 //! What conversions of manifests, and their comparison with recorded ones, give.
 
+use pushback_conversion::Lost;
 use pushback_objects::Position;
-use pushback_preflight::conversion::Lost;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, stream};
+use pushback_conversion::{Converter, Lost, NoPrograms, Operation, Why};
 use pushback_crd::definition::{CONVERTING, StoredState, Upgrade};
 use pushback_crd::path::{display_path, pointer_key};
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
 use pushback_objects::ObjectExt;
 use pushback_objects::object::{join_api_version, split_api_version};
-use pushback_preflight::conversion::{Converter, Lost, NoPrograms, Operation, Why};
 use pushback_system::atomic_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

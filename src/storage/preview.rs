@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use pushback_conversion::{GivenPlan, Operation};
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{CarryOver, PairLoss, StoragePolicy, StoredState, Upgrade, pair_losses};
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_crd::{stack, words};
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
-use pushback_preflight::conversion::{GivenPlan, Operation};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pushback_conversion::GivenPlan;
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, converting_bridge};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use pushback_objects::ObjectExt;
-use pushback_preflight::conversion::GivenPlan;
 use serde_json::Value;
 
 use super::converting::Conversion;

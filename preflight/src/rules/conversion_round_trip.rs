@@ -8,6 +8,7 @@ mod planned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_conversion::GivenPlan;
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{
     Crd, PairLoss, Schemas, StoredState, Strategy, Upgrade, VersionLosses, listed, round_trip, version_losses,
@@ -19,7 +20,6 @@ use pushback_objects::object::ObjectExt;
 use pushback_objects::remedy::Remedy;
 use serde_json::{Map, Value, json};
 
-use crate::conversion::GivenPlan;
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use operators::Risk;

@@ -1,8 +1,7 @@
 //! `pushback storage suggest`: a draft of a conversion plan.
 
 use clap::Args;
-
-use pushback_preflight::conversion::suggestions;
+use pushback_conversion::suggestions;
 
 use super::convert::PlanArgs;
 use crate::cli::arguments::GlobalArgs;

@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use pushback_conversion::plan::Unassessed;
+use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
-use pushback_preflight::conversion::plan::Unassessed;
-use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
 use pushback_system::bounded_file::read_text;
 use pushback_system::environment::reason;
 use serde_json::Value;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
+use pushback_conversion::{Converter, compile};
 use pushback_crd::definition::{StoredState, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use pushback_objects::ObjectExt;
-use pushback_preflight::conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
-use pushback_preflight::conversion::{Converter, compile};
 use pushback_system::atomic_file;
 use pushback_system::environment::reason;
 use serde_json::Value;

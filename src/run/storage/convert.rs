@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_conversion::{Converter, Why};
 use pushback_objects::{ObjectExt, Position};
-use pushback_preflight::conversion::{Converter, Why};
 use pushback_system::atomic_file;
 use pushback_system::environment::reason;
 use serde_json::Value;

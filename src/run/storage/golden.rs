@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::conversion::goldens;
+use pushback_conversion::goldens;
 use pushback_system::bounded_file::{DOCUMENT, read_text};
 use pushback_system::environment::reason;
 

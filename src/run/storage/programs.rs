@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pushback_preflight::conversion::{Converter, ProgramRequest, Programs};
+use pushback_conversion::{Converter, ProgramRequest, Programs};
 use pushback_system::program::Program;
 use serde_json::{Value, json};
 

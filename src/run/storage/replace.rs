@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
-use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
 use serde_json::Value;
 
 use super::conversion::text;

@@ -1,12 +1,12 @@
 //! The field owners of a converted object: what each of them has written is converted in the same way, so that its next
 //! server-side apply finds its fields again.
 
+use pushback_conversion::NoPrograms;
 use pushback_crd::definition::Upgrade;
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::model::{ListType, MapType};
 use pushback_crd::schema::pipeline::Server;
 use pushback_objects::object::{join_api_version, split_api_version};
-use pushback_preflight::conversion::NoPrograms;
 use serde_json::{Map, Value};
 
 use super::Conversion;

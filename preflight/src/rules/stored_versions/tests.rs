@@ -320,9 +320,8 @@ fn without_a_server_the_rule_is_skipped_with_the_reason() {
 
 #[test]
 fn what_a_plan_of_the_manifests_loses_is_found_until_a_policy_accepts_it() {
+    use pushback_conversion::{GivenPlan, PlanSource};
     use pushback_objects::source::Document;
-
-    use crate::conversion::{GivenPlan, PlanSource};
 
     let fields = |version: &mut Value, names: &[&str]| {
         let named = names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"})));

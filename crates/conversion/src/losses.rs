@@ -74,7 +74,7 @@ mod tests {
     use pushback_objects::source::{Document, Positions};
     use serde_json::{Value, json};
 
-    use crate::conversion::{GivenPlan, PlanSource};
+    use crate::{GivenPlan, PlanSource};
 
     fn lost(bag: &str, from: &str, to: &str) -> Vec<String> {
         let text = || json!({"type": "string"});

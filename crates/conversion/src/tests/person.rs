@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{load, without_bag, yaml};
-use crate::conversion::{Converter, NoPrograms};
+use crate::{Converter, NoPrograms};
 
 const DEFINITION: &str = include_str!("../../../../tests/data/conversion/person/definition.yaml");
 const PLAN: &str = include_str!("../../../../tests/data/conversion/person/plan.yaml");
 
-pub(in crate::conversion) fn people() -> Converter {
+pub(crate) fn people() -> Converter {
     load(&yaml(PLAN), &yaml(DEFINITION)).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 

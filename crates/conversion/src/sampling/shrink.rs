@@ -4,7 +4,7 @@ use pushback_crd::path::{PathSegment, pointer_key};
 use serde_json::Value;
 
 use super::constants::Constants;
-use crate::conversion::prune::OF_EVERY_RESOURCE;
+use crate::prune::OF_EVERY_RESOURCE;
 
 /// Maximum number of objects that are tried.
 const TRIALS: usize = 400;

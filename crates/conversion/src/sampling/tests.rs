@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::tests::{definition, load, plan};
 use super::*;
-use crate::conversion::{NoPrograms, read};
+use crate::{NoPrograms, read};
 
 /// Samples a plan for versions v1 and v2, of which v2 is stored.
 fn sampled(versions: [Value; 2], step: Value) -> Samples {

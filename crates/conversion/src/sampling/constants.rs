@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use pushback_crd::schema::cel::{Program, Step};
 use serde_json::{Value, json};
 
-use crate::conversion::path::{FieldPath, FieldStep};
-use crate::conversion::plan::ConversionPlan;
+use crate::path::{FieldPath, FieldStep};
+use crate::plan::ConversionPlan;
 
 /// Maximum number of values of each type.
 const MOST: usize = 48;

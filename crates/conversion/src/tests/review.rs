@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::person::{full, people};
 use super::{converter, load, object, plan};
-use crate::conversion::review::{Answer, Request, Reviewer};
-use crate::conversion::{Converter, Why};
+use crate::review::{Answer, Request, Reviewer};
+use crate::{Converter, Why};
 
 const ANNOTATION: &str = "pushback.dev/property-bag";
 

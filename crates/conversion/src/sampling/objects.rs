@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::constants::{Constants, overlap};
 use super::round_trip::RoundTrips;
 use super::values::{full, minimal, values};
-use crate::conversion::path::{FieldPath, FieldStep};
-use crate::conversion::prune::OF_EVERY_RESOURCE;
+use crate::path::{FieldPath, FieldStep};
+use crate::prune::OF_EVERY_RESOURCE;
 
 /// Maximum number of fields of a version that are varied one by one.
 const FIELDS: usize = 1_500;

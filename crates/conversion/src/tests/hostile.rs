@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{converter, definition, load, object, plan};
-use crate::conversion::{NoPrograms, path::FieldPath};
+use crate::{NoPrograms, path::FieldPath};
 
 fn nested(depth: usize, leaf: Value, wrap: impl Fn(Value) -> Value) -> Value {
     (0..depth).fold(leaf, |inner, _| wrap(inner))

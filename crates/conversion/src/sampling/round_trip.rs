@@ -6,9 +6,9 @@ use pushback_crd::schema::pipeline::{self, Path, Resource};
 use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::Value;
 
-use crate::conversion::converter::{ConversionError, Converter, Programs};
-use crate::conversion::operation_list::OperationKind;
-use crate::conversion::prune::OF_EVERY_RESOURCE;
+use crate::converter::{ConversionError, Converter, Programs};
+use crate::operation_list::OperationKind;
+use crate::prune::OF_EVERY_RESOURCE;
 
 /// The ways of objects through the versions of a definition.
 #[derive(Clone, Copy)]

@@ -103,7 +103,7 @@ impl GivenPlan {
     }
 
     /// Returns what the plan says, without its name and kind.
-    pub(crate) fn content(&self) -> Value {
+    pub fn content(&self) -> Value {
         let mut content = self.document.value.clone();
         if let Value::Object(fields) = &mut content {
             ["apiVersion", "kind", "metadata"].iter().for_each(|key| drop(fields.shift_remove(*key)));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{converter, object};
-use crate::conversion::{Converter, Loss, NoPrograms, ProgramRequest, Programs, Why};
+use crate::{Converter, Loss, NoPrograms, ProgramRequest, Programs, Why};
 
 /// What `spec` of a version is in storage, and that it comes back from there.
 #[track_caller]

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::person::people;
 use super::{converter, definition, load, plan, without_bag};
-use crate::conversion::converter::Ways;
-use crate::conversion::{Converter, NoPrograms};
+use crate::converter::Ways;
+use crate::{Converter, NoPrograms};
 
 fn rounds(otherwise: u64) -> u64 {
     match std::env::var("PUSHBACK_ROUNDS") {
