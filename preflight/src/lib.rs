@@ -10,7 +10,6 @@ pub mod facts;
 mod glob;
 pub mod judge;
 pub mod loosened;
-pub mod operator;
 pub mod operator_workloads;
 pub mod parallel;
 pub mod parts;
@@ -28,7 +27,6 @@ pub mod session;
 pub mod settings;
 mod strictness;
 pub mod waiver;
-mod webhook_rules;
 
 pub use cause::{Cause, causes};
 pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};

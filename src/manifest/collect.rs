@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use pushback_conversion as conversion;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Position, Positions};
-use pushback_preflight::operator::model_file;
 use pushback_preflight::parallel;
+use pushback_releases::model_file;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

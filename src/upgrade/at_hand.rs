@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::generate::AtHand;
-use pushback_preflight::operator::Release;
+use pushback_releases::Release;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use pushback_objects::Position;
 use pushback_objects::source::Document;
-use pushback_preflight::operator::derive::{self, Given, Ownership, Settings};
-use pushback_preflight::operator::model_file;
-use pushback_preflight::operator::versioned::Folder;
-use pushback_preflight::operator::{Definition, DefinitionChange, Release, definitions, mixed, overlay};
+use pushback_releases::derive::{self, Given, Ownership, Settings};
+use pushback_releases::model_file;
+use pushback_releases::versioned::Folder;
+use pushback_releases::{Definition, DefinitionChange, Release, definitions, mixed, overlay};
 
 use crate::manifest::git::GitError;
 use crate::manifest::{ComparedSide, LoadOptions, collect, moved, variants};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pushback_preflight::operator::{Severity, compare, definitions, matching};
+use pushback_releases::{Severity, compare, definitions, matching};
 
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};

@@ -1,7 +1,7 @@
 //! Changes between the definitions of two releases, as text for people and as Markdown for a pull request comment.
 
-use pushback_preflight::operator::definitions::{DefinitionsDiff, Presence};
-use pushback_preflight::operator::{CrdVerdict, DefinitionChange, Severity};
+use pushback_releases::definitions::{DefinitionsDiff, Presence};
+use pushback_releases::{CrdVerdict, DefinitionChange, Severity};
 use serde_json::Value;
 
 use super::difference_html;
@@ -133,8 +133,8 @@ impl ReleaseReport for DefinitionsDiff {
 mod tests {
     use std::sync::Arc;
 
-    use pushback_preflight::operator::Definition;
-    use pushback_preflight::operator::definitions::{Options, compare};
+    use pushback_releases::Definition;
+    use pushback_releases::definitions::{Options, compare};
     use serde_json::{Map, Value, json};
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Changes between two releases, in each format.
 
-use pushback_preflight::operator::ReleaseDiff;
+use pushback_releases::ReleaseDiff;
 use serde::Serialize;
 use serde_json::Value;
 

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use askama::Template;
 use pushback_objects::Position;
 use pushback_objects::text::counted;
-use pushback_preflight::operator::definitions::DefinitionsDiff;
-use pushback_preflight::operator::{Change, CrdVerdict, DefinitionChange, ReleaseDiff, Severity};
+use pushback_releases::definitions::DefinitionsDiff;
+use pushback_releases::{Change, CrdVerdict, DefinitionChange, ReleaseDiff, Severity};
 use serde_json::Value;
 
 use super::difference_text::{counts, heading, own, title};

@@ -1,7 +1,7 @@
 //! Changes between two releases as Markdown for a pull request comment: a table per component. Input is shown as text:
 //! it creates no markup, link or mention.
 
-use pushback_preflight::operator::{ReleaseDiff, Severity};
+use pushback_releases::{ReleaseDiff, Severity};
 
 use super::difference_text::{counts, heading, own, title};
 use super::same_changes::{SameChanges, same_changes};
@@ -66,7 +66,7 @@ pub fn text(diff: &ReleaseDiff) -> String {
 fn rows(diff: &ReleaseDiff) -> Vec<Row> {
     let mut sections: Vec<Vec<Row>> = Vec::new();
     for component in &diff.component_changes {
-        let row = |change: &pushback_preflight::operator::Change| Row {
+        let row = |change: &pushback_releases::Change| Row {
             section: heading(component),
             severity: change.severity,
             change: change.change_type.name(),
@@ -92,8 +92,8 @@ fn rows(diff: &ReleaseDiff) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::operator::difference::Summary;
-    use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType};
+    use pushback_releases::difference::Summary;
+    use pushback_releases::{Change, ChangeType, ComponentChange, MatchType};
 
     use super::*;
 

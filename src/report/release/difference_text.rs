@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use pushback_objects::text::counted;
-use pushback_preflight::operator::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
+use pushback_releases::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff};
 
 use super::same_changes::same_changes;
 use crate::report::escape::terminal_safe;

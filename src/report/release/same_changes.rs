@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::operator::DefinitionChange;
+use pushback_releases::DefinitionChange;
 
 /// Changes of the same kind, in fields of the same name.
 pub(super) struct SameChanges<'a> {
@@ -51,7 +51,7 @@ impl<'a> SameChanges<'a> {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::operator::{ChangeType, CrdVerdict, Severity};
+    use pushback_releases::{ChangeType, CrdVerdict, Severity};
     use serde_json::Value;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Problems in a folder of models, for people and as Markdown.
 
 use pushback_objects::text::counted;
-use pushback_preflight::operator::versioned::Check;
+use pushback_releases::versioned::Check;
 use serde_json::{Value, json};
 
 use super::formats::ReleaseReport;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pushback_objects::text::counted;
-use pushback_preflight::operator::{Release, ReleaseDiff, Severity, compare};
+use pushback_releases::{Release, ReleaseDiff, Severity, compare};
 
 use super::sides::Sides;
 use crate::exit::ExitCode;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pushback_preflight::operator::Severity;
-use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Options, Verdicts};
+use pushback_releases::Severity;
+use pushback_releases::definitions::{self, DefinitionsDiff, Options, Verdicts};
 
 use super::compare::{read, refusal};
 use super::sides::Sides;

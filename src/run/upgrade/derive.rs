@@ -1,7 +1,7 @@
 //! Derives an operator model from manifests or a live app.
 
-use pushback_preflight::operator::derive::{self, Given, Settings};
-use pushback_preflight::operator::print;
+use pushback_releases::derive::{self, Given, Settings};
+use pushback_releases::print;
 use serde_json::Value;
 
 use super::sides::{LiveApp, read_app};

@@ -77,7 +77,7 @@ mod tests {
     use std::fs;
 
     use pushback_preflight::experiment::generate;
-    use pushback_preflight::operator::compare::{self, Options};
+    use pushback_releases::compare::{self, Options};
 
     use super::*;
     use crate::upgrade::sources;

@@ -8,7 +8,7 @@ use pushback_objects::text::written_experiments;
 use pushback_preflight::experiment::generate::AtHand;
 use pushback_preflight::experiment::suite::{Suite, SuiteExperiment, Tool};
 use pushback_preflight::experiment::{Experiment, export, generate};
-use pushback_preflight::operator::{Release, compare};
+use pushback_releases::{Release, compare};
 
 use super::compare::releases;
 use super::sides::Sides;

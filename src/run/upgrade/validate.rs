@@ -3,7 +3,7 @@
 use pushback_objects::finding::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::experiment::{self, suite};
-use pushback_preflight::operator::versioned::{self, Check};
+use pushback_releases::versioned::{self, Check};
 
 use crate::exit::ExitCode;
 use crate::manifest::{InputError, InputWarning, LoadOptions, Manifest, collect};

@@ -4,9 +4,7 @@ use pushback_objects::object::ObjectRef;
 use serde_json::{Map, json};
 
 use super::merge;
-use crate::operator::model::{
-    Component, Definition, Operator, Origin, Recovery, Release, Resource, Webhook, WebhookDetails,
-};
+use crate::model::{Component, Definition, Operator, Origin, Recovery, Release, Resource, Webhook, WebhookDetails};
 
 fn resource(kind: &str, name: &str) -> Resource {
     let object = ObjectRef { kind: kind.to_owned(), name: name.to_owned(), ..ObjectRef::default() };

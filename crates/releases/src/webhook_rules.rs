@@ -7,17 +7,17 @@ const LISTS: [&str; 4] = ["apiGroups", "apiVersions", "operations", "resources"]
 
 /// The requests that a webhook sees.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scope<'v> {
+pub struct Scope<'v> {
     /// Its `rules`.
-    pub(crate) rules: &'v Value,
+    pub rules: &'v Value,
     /// Its `namespaceSelector`, `objectSelector` and `matchConditions`; null if absent.
-    pub(crate) conditions: [&'v Value; 3],
+    pub conditions: [&'v Value; 3],
 }
 
 impl Scope<'_> {
     /// Returns whether it includes every request of another scope, under the same selectors and conditions. A scope without rules,
     /// as that of a conversion webhook, is not compared.
-    pub(crate) fn includes(&self, other: &Scope<'_>) -> bool {
+    pub fn includes(&self, other: &Scope<'_>) -> bool {
         fn given(value: &Value) -> Option<&Value> {
             let is_empty = match value {
                 Value::Null => true,
@@ -34,7 +34,7 @@ impl Scope<'_> {
 }
 
 /// Returns whether each rule of `part` is covered by one rule of `whole`.
-pub(crate) fn covers(whole: &Value, part: &Value) -> bool {
+pub fn covers(whole: &Value, part: &Value) -> bool {
     let rules = |value| Value::as_array(value).into_iter().flatten();
     rules(part).all(|inner| rules(whole).any(|outer| holds(outer, inner)))
 }

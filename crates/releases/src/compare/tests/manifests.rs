@@ -1,7 +1,7 @@
 //! Differences that only manifests show: bindings, how pods start, immutable fields, and added or removed definitions.
 
 use super::*;
-use crate::operator::derive::{self, Given, Ownership};
+use crate::derive::{self, Given, Ownership};
 
 /// Changes between releases of these objects, as `severity Type path: message`.
 pub(super) fn reported(old: &[Value], new: &[Value]) -> Vec<String> {

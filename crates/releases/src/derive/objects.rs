@@ -123,7 +123,7 @@ fn versioned(value: &Value) -> Option<(&str, u64)> {
 }
 
 /// Base name and number of a name in kapp's format for versioned objects.
-pub(in crate::operator) fn versioned_name(name: &str) -> Option<(&str, u64)> {
+pub(crate) fn versioned_name(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once("-ver-").filter(|(base, _)| !base.is_empty())?;
     let number = number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())??;
     Some((base, number))

@@ -8,10 +8,10 @@ use pushback_objects::source::{Document, Position, Positions};
 use serde_json::{Value, json};
 
 use super::given;
-use crate::operator::derive::{Settings, derive};
-use crate::operator::model::{CheckKind, Operator, Release};
-use crate::operator::model_file;
-use crate::operator::print;
+use crate::derive::{Settings, derive};
+use crate::model::{CheckKind, Operator, Release};
+use crate::model_file;
+use crate::print;
 
 /// Any value in place of a field.
 fn any_value() -> impl Strategy<Value = Value> {
@@ -189,7 +189,7 @@ fn resources(release: &Release) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(crate::operator::derive::tests::properties::cases()))]
+    #![proptest_config(ProptestConfig::with_cases(crate::derive::tests::properties::cases()))]
 
     #[test]
     fn the_order_of_objects_does_not_matter(

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::entry::{Entry, Place};
 use super::excerpt::excerpt;
-use crate::operator::difference::ChangeType::{
+use crate::difference::ChangeType::{
     ConstraintChanged, DefaultChanged, EnumRestrictionAdded, EnumRestrictionRemoved, EnumValueAdded, EnumValueRemoved,
     FieldAdded, FieldRemoved, FieldRenamed, RequiredAdded, RequiredRemoved, TypeChanged,
 };
-use crate::operator::difference::Severity::{self, Breaking, Info, Warning};
+use crate::difference::Severity::{self, Breaking, Info, Warning};
 
 /// Most new branches of a combinator that are named.
 const BRANCHES: usize = 3;

@@ -258,7 +258,7 @@ pub(super) fn expected_limits(object: &ObjectRef, value: &Value) -> Map<String, 
 }
 
 /// An image without tag and digest.
-pub(in crate::operator) fn repository(image: &str) -> &str {
+pub(crate) fn repository(image: &str) -> &str {
     let image = image.split_once('@').map_or(image, |(name, _)| name);
     split_tag(image).0
 }

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::{component, components, deployment, given, merge, model, object, service};
-use crate::operator::derive::{Settings, derive};
-use crate::operator::model::{CheckKind, FactClass, Operator, Origin, Release};
+use crate::derive::{Settings, derive};
+use crate::model::{CheckKind, FactClass, Operator, Origin, Release};
 
 #[test]
 fn nothing_of_a_secret_but_its_name_is_kept() {

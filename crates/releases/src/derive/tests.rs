@@ -7,7 +7,7 @@ use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::{Given, Ownership, Settings, derive};
-use crate::operator::model::{Component, Release};
+use crate::model::{Component, Release};
 
 /// The model of these objects as an app named `shop`.
 fn model(objects: &[Value]) -> Release {

@@ -4,7 +4,7 @@ use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::objects::{Object, list};
-use crate::operator::model::{Webhook, WebhookDetails};
+use crate::model::{Webhook, WebhookDetails};
 
 /// The API server's fixed timeout for a conversion, in seconds.
 const CONVERSION_SECONDS: u64 = 30;

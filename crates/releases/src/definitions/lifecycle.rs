@@ -7,13 +7,13 @@ use pushback_crd::{PathSegment, display_path};
 use serde_json::Value;
 
 use super::entry::{Entry, Place};
-use crate::operator::difference::ChangeType::{
+use crate::difference::ChangeType::{
     ApiVersionAdded, ApiVersionDeprecated, ApiVersionRemoved, ConstraintChanged, ConversionChanged, CrdNamesChanged,
     CrdScopeChanged, PrinterColumnsChanged, SelectableFieldsChanged, StorageVersionChanged, SubresourceAdded,
     SubresourceChanged, SubresourceRemoved,
 };
-use crate::operator::difference::INVALID;
-use crate::operator::difference::Severity::{self, Breaking, Info, Warning};
+use crate::difference::INVALID;
+use crate::difference::Severity::{self, Breaking, Info, Warning};
 
 /// The reported changes; printer columns one by one.
 pub(super) fn entries(upgrade: &Upgrade<'_>, change: &definition::DefinitionChange) -> Vec<Entry> {

@@ -6,10 +6,10 @@ use pushback_objects::source::{Document, Positions};
 use serde_json::{Value, json};
 
 use super::make_comparable;
-use crate::operator::compare::{Options, compare};
-use crate::operator::derive::{Given, Settings, derive};
-use crate::operator::model::Release;
-use crate::operator::model_file;
+use crate::compare::{Options, compare};
+use crate::derive::{Given, Settings, derive};
+use crate::model::Release;
+use crate::model_file;
 
 fn derived(replicas: u64) -> Release {
     let template = json!({

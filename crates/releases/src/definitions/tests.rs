@@ -12,7 +12,7 @@ use pushback_objects::source::testing::numbered;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::operator::difference::INVALID;
+use crate::difference::INVALID;
 
 /// A definition whose only version has this schema for `spec`.
 fn with_spec(spec: &Value) -> Value {

@@ -10,8 +10,8 @@ use pushback_objects::source::PathSegment;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Proved, Severity};
-use crate::operator::model::Definition;
+use crate::difference::{ChangeType, CrdVerdict, DefinitionChange, Proved, Severity};
+use crate::model::Definition;
 
 /// The description of a change.
 #[derive(Clone, Debug)]

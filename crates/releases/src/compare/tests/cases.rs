@@ -33,7 +33,7 @@ fn every_case_comes_out_as_written() {
     }
     let written = written.trim_end().to_owned() + "\n";
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/operator/compare/cases.txt");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/compare/cases.txt");
         std::fs::write(path, &written).unwrap();
     } else {
         assert!(written == CASES, "{}", similar::TextDiff::from_lines(CASES, &written).unified_diff());

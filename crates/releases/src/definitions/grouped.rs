@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::operator::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
+use crate::difference::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 
 /// Changes of the definitions between two releases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -12,6 +12,7 @@ pub mod model_file;
 pub mod overlay;
 pub mod print;
 pub mod versioned;
+pub mod webhook_rules;
 
 pub use difference::{
     Change, ChangeType, ComponentChange, CrdVerdict, DefinitionChange, MatchType, ReleaseDiff, Severity,
