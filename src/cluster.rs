@@ -30,8 +30,7 @@ pub use kinds::{Kind, Kinds};
 pub use kube::{Announce, ConnectOptions, KubeCluster, contexts};
 pub use label_query::label_query;
 pub use pages::{Pages, Turn, list_all};
-
-use crate::manifest::Manifest;
+use pushback_manifest::Manifest;
 
 /// A cluster, real or not. All calls may run concurrently.
 #[async_trait]

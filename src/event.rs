@@ -16,13 +16,13 @@ use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
 use pushback_preflight::waiver::BroadWaiver;
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::excerpt::Excerpt;
 pub use details::{
     ConditionMeaning, EndCause, MatchedCondition, MissingApp, OutOfBounds, Owned, Said, SeenObject, Target, Whole,
 };
 pub use events::Events;
 pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
+use pushback_manifest::excerpt::Excerpt;
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;

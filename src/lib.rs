@@ -3,11 +3,7 @@
 
 pub mod stop;
 
-pub mod manifest;
-
 pub mod event;
-
-pub mod config;
 
 pub mod cluster;
 

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use pushback::manifest::yaml::{Limits, load};
+use pushback_manifest::yaml::{Limits, load};
 use pushback_objects::source::Document;
 use pushback_releases::Release;
 use pushback_releases::compare::{Options, compare};

@@ -12,13 +12,13 @@ use pushback::cluster::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
     Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,
 };
-use pushback::config::Config;
-use pushback::manifest::yaml::{Limits, load};
-use pushback::manifest::{InputWarning, Manifest};
 use pushback::plan::body::{self, Stamp};
 use pushback::plan::desired::{Desired, Placement, prepare};
 use pushback::plan::digest::{digest, live_digest};
 use pushback::plan::{Options, Plan, Request, build};
+use pushback_manifest::config::Config;
+use pushback_manifest::yaml::{Limits, load};
+use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pushback::config::{Config, defaults};
 use pushback::plan::{Graph, Planned, ordering};
+use pushback_manifest::config::{Config, defaults};
 use pushback_objects::ObjectRef;
 use pushback_preflight::{Change, Operation, Verification};
 use serde_json::{Map, Value, json};

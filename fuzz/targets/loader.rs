@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::manifest::yaml::{self, Limits};
-use pushback::manifest::{self, LoadOptions};
+use pushback_manifest::yaml::{self, Limits};
+use pushback_manifest::{self as manifest, LoadOptions};
 use pushback_objects::{PathSegment, Position};
 use serde_json::Value;
 

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::Masker;
 use pushback_objects::{ObjectKey, ObjectRef};
 use pushback_preflight::judge::Refused;
 use pushback_preflight::{ChangeSet, Operation};
@@ -36,8 +38,6 @@ use crate::app::session::Session;
 use crate::check::release_masks::ReleaseMasks;
 use crate::check::second_look::SecondLook;
 use crate::cluster::Cluster;
-use crate::config::Config;
-use crate::config::mask::Masker;
 use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
 use crate::plan::graph::Order;
 use crate::plan::saved::Deletion;

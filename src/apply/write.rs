@@ -27,6 +27,7 @@ use tokio::time::{Instant, timeout_at};
 pub(super) use failure::Failure;
 use intent::Compare;
 use patience::{Patience, lags_behind, patience};
+use pushback_manifest::config::mask::Masker;
 pub(super) use successful::SuccessfulWrites;
 
 use crate::app::identity::{ORPHANED_LABEL, has_own_identity};
@@ -35,7 +36,6 @@ use crate::check::second_look::SecondLook;
 use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
 };
-use crate::config::mask::Masker;
 use crate::event::{Event, Events};
 use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use pushback_manifest::answer;
 use pushback_preflight::Answer;
 use pushback_preflight::rule::ProgramCall;
 use pushback_system::program::Program;
-
-use crate::manifest::answer;
 
 /// Most bytes of an answer.
 const ANSWER: u64 = 16 << 20;

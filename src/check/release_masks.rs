@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use pushback_objects::Finding;
 use pushback_preflight::ChangeSet;
 use serde_json::Value;
-
-use crate::config::Config;
-use crate::config::mask::{MaskNumbers, Masker};
 
 /// Masks of the release, for findings. Without any, findings stay as they are.
 #[derive(Clone, Debug)]
@@ -95,13 +94,13 @@ fn hidden(masker: &Masker, objects: &[&Value], value: &Value, numbers: &mut Mask
 
 #[cfg(test)]
 mod tests {
+    use pushback_manifest::config::defaults::defaults;
     use pushback_objects::finding::Offence;
     use pushback_objects::{ObjectRef, Remedy, Verdict};
     use pushback_preflight::{Change, Operation, Verification};
     use serde_json::json;
 
     use super::*;
-    use crate::config::defaults::defaults;
 
     #[test]
     fn values_that_the_release_masks_are_in_no_field_of_a_finding() {

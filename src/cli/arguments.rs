@@ -7,6 +7,7 @@ use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_crd::definition::StoragePolicy;
+use pushback_manifest::LoadOptions;
 use pushback_objects::duration;
 use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::{self, Release};
@@ -16,7 +17,6 @@ use super::app_name::{app_or_label, namespace};
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::cluster::ConnectOptions;
-use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args, Subcommand};
+use pushback_manifest::Manifest;
 use pushback_objects::Position;
 use pushback_system::environment::wall_clock;
 use serde_json::json;
@@ -13,7 +14,6 @@ use super::filters::FilterArgs;
 use super::screen;
 use crate::event::Millis;
 use crate::exit::ExitCode;
-use crate::manifest::Manifest;
 use crate::plan::filter::ChangeFilter;
 use crate::report::kapp::{self, DiffLook, Style, reports, words};
 use crate::report::live::plan_text::plan_text;

@@ -23,6 +23,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use pushback_manifest::Manifest;
+use pushback_manifest::collect;
+use pushback_manifest::files;
+use pushback_manifest::git::GitTree;
 use serde_json::Value;
 
 pub(crate) use self::layout::RECORDS;
@@ -35,10 +39,6 @@ use super::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery,
     LocalLock, Page, Patch, ServerVersion, WatchEvent, Written,
 };
-use crate::manifest::Manifest;
-use crate::manifest::collect;
-use crate::manifest::files;
-use crate::manifest::git::GitTree;
 
 /// A folder, a single file, or a git ref, as a cluster.
 ///

@@ -1,11 +1,11 @@
 //! Estimates the server's merge when the server does not merge: it refuses, or must not be asked, or whole objects are
 //! written. The merge keys of lists are inferred from the managed fields of the object.
 
+use pushback_manifest::config::path;
 use pushback_objects::PathSegment;
 use serde_json::{Map, Value};
 
 use super::FIELD_MANAGER;
-use crate::config::path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, canonical, element_matches};
 
 /// The estimated result of applying the manifest: the manifest over the live object, without fields that only we own

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::collect::Problem;
 use pushback_objects::{Finding, ObjectRef};
 use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::{Awaited, Millis};
-use crate::manifest::collect::Problem;
 
 /// The server that a run works on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use pushback_manifest::{InputError, InputWarning};
 use pushback_objects::duration::parse as parse_duration;
 use pushback_objects::object::split_api_version;
 use pushback_objects::suggest::nearest;
@@ -12,7 +13,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{deploy_logs, helm};
-use crate::manifest::{InputError, InputWarning};
 
 pub(crate) const PREFIX: &str = "kapp.k14s.io/";
 

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_manifest::config::Config;
+use pushback_manifest::{InputError, collect};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
@@ -11,8 +13,6 @@ use super::desired::{self, Desired, Placement};
 use super::live::Live;
 use super::{PlanError, helm};
 use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
-use crate::config::Config;
-use crate::manifest::{InputError, collect};
 
 /// Objects that an API server serves in two groups: kind, older group, newer group.
 const SERVED_TWICE: [(&str, &str, &str); 7] = [

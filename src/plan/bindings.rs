@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pushback_manifest::config::matcher::ForKind;
+use pushback_manifest::config::{Config, Matcher, ordering};
 use pushback_objects::Position;
 use serde_json::Value;
 
 use super::Planned;
 use super::graph::{ChangeNode, Rule, parse_rule};
-use crate::config::matcher::ForKind;
-use crate::config::{Config, Matcher, ordering};
 
 /// The bindings of a Config, and those prepared so far.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::config::rebase::{self, RebasedFrom};
+use pushback_manifest::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 use pushback_objects::source::value_at;
 use pushback_objects::{ObjectExt, ObjectRef, PathSegment};
 use serde_json::{Map, Value};
@@ -11,8 +13,6 @@ use super::desired::Desired;
 use super::{original, renewal, takeover};
 use crate::app::identity::{ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 use crate::cluster::compact::kept;
-use crate::config::rebase::{self, RebasedFrom};
-use crate::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 use crate::managed_fields as fields;
 
 /// Annotation that says what becomes of an object when it goes from the app.

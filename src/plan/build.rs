@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_manifest::InputError;
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::Masker;
 use pushback_objects::{Finding, ObjectExt, ObjectKey, ObjectRef};
 use pushback_preflight::{Change, Operation, Verification};
 use serde_json::Value;
@@ -31,9 +34,6 @@ use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX};
 use crate::cluster::{Cluster, ErrorKind, Kinds};
-use crate::config::Config;
-use crate::config::mask::Masker;
-use crate::manifest::InputError;
 use crate::storage::carry_over::StorageOptions;
 
 /// The user's options for planning.

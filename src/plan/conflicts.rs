@@ -1,6 +1,7 @@
 //! The fields that an apply takes over: those that other managers own in the live object, but not in the result.
 //! Fields of equal value are shared and cause no conflict.
 
+use pushback_manifest::config::mask::{Cover, MaskNumbers, Masker};
 use pushback_objects::PathSegment;
 use pushback_objects::source::display_path;
 use pushback_preflight::{Operation, TakenField, TakenFrom};
@@ -10,7 +11,6 @@ use super::compared::Compared;
 use super::diff::{FieldChange, Masked};
 use super::takeover;
 use crate::cluster::FIELD_MANAGER;
-use crate::config::mask::{Cover, MaskNumbers, Masker};
 use crate::managed_fields::{self as fields, Element, ManagerEntry, Owner, STATUS};
 
 /// What other managers of the live object lose by an update; nothing for any other change. `masker` hides keys in paths,
@@ -171,10 +171,10 @@ impl UpdateStates<'_> {
 mod tests {
     use std::sync::Arc;
 
+    use pushback_manifest::config::defaults::defaults;
     use serde_json::json;
 
     use super::*;
-    use crate::config::defaults::defaults;
     use crate::plan::diff::{DiffOptions, diff};
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {

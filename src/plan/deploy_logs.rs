@@ -1,10 +1,9 @@
 //! kapp's annotations of Pods whose logs are told while the app is applied: on a Pod, or on the template that it is made
 //! from.
 
+use pushback_manifest::InputError;
 use pushback_objects::{ObjectExt, PathSegment, Positions};
 use serde_json::Value;
-
-use crate::manifest::InputError;
 
 const LOGS: &str = "kapp.k14s.io/deploy-logs";
 const CONTAINERS: &str = "kapp.k14s.io/deploy-logs-container-names";

@@ -1,9 +1,8 @@
 //! Helm's annotations in rendered charts: hooks, which Helm would run at other times, and objects that Helm never deletes.
 
+use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
-
-use crate::manifest::{InputWarning, Manifest};
 
 const HOOK: &str = "helm.sh/hook";
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_manifest::InputError;
+use pushback_manifest::config::{Config, ordering};
 use pushback_objects::object::is_custom_group;
 use pushback_objects::{ObjectExt as _, ObjectKey, PathSegment};
 use pushback_preflight::Operation;
@@ -12,8 +14,6 @@ use super::bindings::{Bindings, rule};
 use super::conversion_backends::ConversionBackend;
 use super::graph::{ChangeNode, CycleError, Graph, NodeOperation, Position, Rule};
 use super::{PlanError, Planned, conversion_backends, crds_first, takeover};
-use crate::config::{Config, ordering};
-use crate::manifest::InputError;
 
 /// Group of the custom resources that are deleted. No user's group name contains a space.
 const DELETED_CUSTOM_RESOURCES: &str = "deleted custom resources";

@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use super::diff::FieldChange;
 use crate::app::identity::ORIGINAL_ANNOTATIONS;
 use crate::cluster::{FIELD_MANAGER, Patch};
-use crate::config::Path;
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 pub use autoscaler::targets;
 pub use blocking::{BlockingField, unblock};
 pub use exclusive::{exclusive_paths, is_shared};
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
+use pushback_manifest::config::Path;
 use versions::Moved;
 
 /// Deploy tools whose objects are taken over. Manual edits (`kubectl edit`) are never taken over, nor objects created

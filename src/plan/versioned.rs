@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_manifest::InputError;
+use pushback_manifest::config::{Config, ObjectReference, TemplateRule, matcher, path};
 use pushback_objects::source::value_at;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, PathSegment};
 use serde_json::Value;
@@ -13,8 +15,6 @@ use super::compared::Compared;
 use super::desired::Desired;
 use super::live::Live;
 use super::renewal::RENEWED;
-use crate::config::{Config, ObjectReference, TemplateRule, matcher, path};
-use crate::manifest::InputError;
 
 /// Between the name in the input and the number of the version.
 const SEPARATOR: &str = "-ver-";

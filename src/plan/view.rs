@@ -1,13 +1,13 @@
 //! The plan for display: lines and texts, Secrets masked.
 
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::Masker;
 use pushback_objects::PathSegment;
 use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::{Plan, Planned, diff};
 use crate::cluster::estimate;
-use crate::config::Config;
-use crate::config::mask::Masker;
 use crate::event::{Counts, PlannedLine};
 
 /// How to show a plan.

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_manifest::config::ordering::expand;
 use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, Planned};
-use crate::config::ordering::expand;
 
 /// Most objects of one kind and wave that are shown one by one.
 const FEW: usize = 3;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::text::counted;
 use pushback_objects::{Audience, Finding, Severity};
 use pushback_preflight::cause::{Cause, Smallest, causes, live_total};
 use pushback_preflight::registry;
 use serde_json::Value;
 
-use crate::manifest::excerpt::Excerpt;
 use crate::report::decided_text::DecidedFindings;
 use crate::report::error_text::place;
 use crate::report::escape::terminal_safe;

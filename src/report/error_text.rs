@@ -1,8 +1,8 @@
 //! Errors, warnings and hints as text: `error: …` in lower case, with the position in front and hints below.
 
+use pushback_manifest::InputError;
 use pushback_objects::Position;
 
-use crate::manifest::InputError;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::theme::{Role, Theme};
 

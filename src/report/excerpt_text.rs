@@ -1,9 +1,9 @@
 //! The input lines that a finding is about, with the field underlined.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::Severity;
 
-use crate::manifest::excerpt::Excerpt;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::Theme;
 

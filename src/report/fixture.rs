@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::{Finding, ObjectRef, Position, Severity, Verdict};
 use pushback_preflight::Operation;
 use pushback_preflight::judge::{Outcome, RuleOutcome};
@@ -17,7 +18,6 @@ use crate::event::{
     Millis, PlannedLine, RuleLine, RunOutcome, SeenObject, Unfinished, UnfinishedLine, WaitOutcome,
 };
 use crate::exit::ExitCode;
-use crate::manifest::excerpt::Excerpt;
 use crate::report::live::renderer::{Clock, Moment};
 
 /// Two captured streams.

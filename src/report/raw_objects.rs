@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::config::defaults::defaults;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use serde_json::Value;
 
 use super::kapp::words::placeholder;
-use crate::config::defaults::defaults;
-use crate::config::mask::{MaskNumbers, Masker};
 use crate::plan::sides;
 
 /// Objects without what deploy tools keep in them for themselves, Secrets masked.

@@ -1,7 +1,8 @@
 //! Result of a command without events, and its messages on the way. How either is shown is decided elsewhere.
 
+use pushback_manifest::InputWarning;
+
 use crate::exit::ExitCode;
-use crate::manifest::InputWarning;
 
 /// Receives a command's messages besides its result.
 pub trait Notes: Send + Sync {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
+use pushback_manifest::{KeptManifests, Manifest};
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
@@ -15,7 +16,6 @@ use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
 use crate::event::{Counts, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
-use crate::manifest::{KeptManifests, Manifest};
 use crate::plan::Plan;
 use crate::plan::saved::SavedPlan;
 use crate::storage::note;

@@ -4,13 +4,12 @@
 
 use pushback_conversion::{ConversionPlan, read};
 use pushback_crd::definition::crd::KIND as CRD;
+use pushback_manifest::InputError;
+use pushback_manifest::yaml::{self, Limits};
 use pushback_objects::object::split_api_version;
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
 use serde_json::Value;
-
-use crate::manifest::InputError;
-use crate::manifest::yaml::{self, Limits};
 
 /// Kind of conversion plans.
 const PLAN: &str = "ConversionPlan";

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pushback_conversion::{GivenPlan, PlanSource};
 use pushback_crd::stack;
+use pushback_manifest::{InputError, InputWarning};
 use pushback_objects::suggest;
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::setup::Setup;
 use crate::cluster::ClusterError;
-use crate::manifest::{InputError, InputWarning};
 use crate::plan::{Plan, Planned};
 use crate::storage::definitions;
 

@@ -1,5 +1,6 @@
 //! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
 
+use pushback_manifest::excerpt::Sources;
 use pushback_objects::text::counted;
 use tokio::time::Instant;
 
@@ -16,7 +17,6 @@ use crate::apply::engine::Progress;
 use crate::apply::gone::until_gone;
 use crate::event::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
 use crate::exit::ExitCode;
-use crate::manifest::excerpt::Sources;
 use crate::plan::part::Selection;
 use crate::plan::{self, live};
 

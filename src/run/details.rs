@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::{Change, Operation};
 use serde_json::Value;
@@ -14,8 +16,6 @@ use super::running::Run;
 use super::setup::Setup;
 use crate::apply::tree;
 use crate::cluster::{Cluster, Kind, ListQuery, list_all};
-use crate::config::Config;
-use crate::config::mask::{MaskNumbers, Masker};
 use crate::event::{Awaited, Event, PlannedLine, Target, Whole};
 use crate::plan::{Plan, Planned, UpdateStrategy, sides};
 

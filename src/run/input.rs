@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_manifest::{Input, collect};
 use pushback_preflight::rule::DocumentKind;
 use pushback_preflight::selection::{Selected, Selection};
 use pushback_preflight::{Answer, Need};
@@ -10,7 +11,6 @@ use super::error::CommandError;
 use super::options::InputOptions;
 use super::policy::Configured;
 use super::saved::WhatWasRead;
-use crate::manifest::{Input, collect};
 use crate::upgrade::sources;
 
 /// The user's input.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
+use pushback_manifest::config::Config;
 use pushback_objects::text::written_experiments;
 use pushback_objects::{Finding, ObjectExt, Severity};
 use pushback_preflight::facts::ClusterFacts;
@@ -24,7 +25,6 @@ use crate::check::release_masks::ReleaseMasks;
 use crate::check::report::ReportParts;
 use crate::check::second_look::{DependentsSearch, SecondLook};
 use crate::check::{self, RuleResults};
-use crate::config::Config;
 use crate::event::{DiagnosticCode, Event, RuleLine};
 use crate::plan::saved::digests::plain;
 use crate::plan::waves::Waves;
@@ -198,7 +198,7 @@ pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]
         return;
     }
     let mut sources = setup.sources.clone();
-    let masker = crate::config::mask::Masker::new(&setup.config.diff_mask_rules);
+    let masker = pushback_manifest::config::mask::Masker::new(&setup.config.diff_mask_rules);
     for change in plan.objects.iter().map(|planned| &planned.change) {
         if let (Some(desired), Some(positions)) = (&change.desired, &change.positions)
             && !masker.masked_paths(desired).is_empty()
@@ -226,8 +226,8 @@ fn write_facts(path: &Path, facts: &FactsFile) -> Result<(), CommandError> {
 
 /// The facts with Secrets masked.
 fn masked(mut facts: Facts, config: &Config) -> Facts {
-    let masker = crate::config::mask::Masker::new(&config.diff_mask_rules);
-    let mut numbers = crate::config::mask::MaskNumbers::default();
+    let masker = pushback_manifest::config::mask::Masker::new(&config.diff_mask_rules);
+    let mut numbers = pushback_manifest::config::mask::MaskNumbers::default();
     let of_release = ReleaseMasks::new(config);
     for answer in facts.answers.values_mut() {
         if let Answer::Program { output } = answer {

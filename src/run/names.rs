@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::InputWarning;
 use pushback_objects::ObjectExt;
 
 use super::answer::Notes;
@@ -9,7 +10,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::NamespaceOptions;
 use crate::cluster::{Kind, ListQuery, list_all};
-use crate::manifest::InputWarning;
 
 /// Shows nothing.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pushback_crd::definition::StoragePolicy;
 use pushback_crd::words;
+use pushback_manifest::LoadOptions;
 use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::Release;
 
@@ -16,7 +17,6 @@ use crate::app::history;
 use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::check::report::CheckReport;
-use crate::manifest::LoadOptions;
 use crate::plan::UpdateStrategy;
 use crate::plan::part::Selection;
 use crate::plan::saved::Deletion;

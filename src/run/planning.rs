@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
 use serde_json::Value;
@@ -18,7 +19,6 @@ use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::{Cluster, Kinds};
 use crate::event::{EndCause, Event};
 use crate::exit::ExitCode;
-use crate::manifest::{InputWarning, Manifest};
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, NamedDrift, Plan, helm};

@@ -5,6 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
+use pushback_manifest::config::custom::RuleScope;
+use pushback_manifest::config::mask::Masker;
+use pushback_manifest::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
+use pushback_manifest::{FileDigest, InputError, InputWarning, Manifest, collect, shown_input, yaml};
 use pushback_objects::Position;
 use pushback_objects::source::Document;
 use pushback_preflight::custom::{self, Definition};
@@ -18,11 +22,7 @@ use pushback_preflight::waiver::Waiver;
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
-use crate::config::custom::RuleScope;
-use crate::config::mask::Masker;
-use crate::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
 use crate::event::EndCause;
-use crate::manifest::{FileDigest, InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
 /// The Config of a run, and the source of its settings.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pushback_manifest::InputError;
 use pushback_objects::Position;
 use pushback_preflight::RunReport;
 use pushback_system::bounded_file::{DOCUMENT, read_text};
@@ -16,7 +17,6 @@ use crate::check::facts_file::{self, FactsError, FactsFile};
 use crate::check::report::CheckReport;
 use crate::event::{Event, RuleLine};
 use crate::exit::ExitCode;
-use crate::manifest::InputError;
 
 const AGAIN: &str = "--facts-out writes it again";
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pushback_manifest::InputWarning;
 use pushback_objects::Invocation;
 use pushback_system::environment::Environment;
 use tokio::sync::watch;
@@ -16,7 +17,6 @@ use crate::app::record::AppName;
 use crate::cluster::{Cluster, Notice, Notices};
 use crate::event::{DiagnosticCode, EndCause, Event, Events};
 use crate::exit::ExitCode;
-use crate::manifest::InputWarning;
 use crate::stop::Stop;
 
 /// The place where a run is shown and questions are asked.

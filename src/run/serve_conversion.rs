@@ -6,14 +6,14 @@ use std::sync::Arc;
 use pushback_conversion::review::Reviewer;
 use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::stack;
+use pushback_manifest::InputError;
+use pushback_manifest::files::{SourceFile, shown};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;
 use super::signals;
-use crate::manifest::InputError;
-use crate::manifest::files::{SourceFile, shown};
 use crate::serve::{Journal, Settings, StartError, serve};
 
 pub mod patch;

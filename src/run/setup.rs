@@ -5,6 +5,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pushback_conversion::ConversionPlans;
+use pushback_manifest::config::Config;
+use pushback_manifest::excerpt::Sources;
+use pushback_manifest::revision::Revision;
 use pushback_preflight::policy::Policy;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};
@@ -21,10 +24,7 @@ use super::signals::until_stopped;
 use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::check::ahead::Ahead;
 use crate::cluster::{Cluster, ClusterError, Kinds};
-use crate::config::Config;
 use crate::event::Event;
-use crate::manifest::excerpt::Sources;
-use crate::manifest::revision::Revision;
 
 /// Everything that a command has before it reads the app.
 #[derive(Debug)]

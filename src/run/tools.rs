@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_manifest::config::defaults::defaults;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
+use pushback_manifest::{LoadOptions, Manifest, collect};
 use pushback_objects::{ObjectKey, ObjectRef, PathSegment};
 use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::error::CommandError;
-use crate::config::defaults::defaults;
-use crate::config::mask::{MaskNumbers, Masker};
 use crate::event::{Counts, PlannedLine, Whole};
-use crate::manifest::{LoadOptions, Manifest, collect};
 use crate::plan::diff::{self, DiffOptions};
 use crate::plan::filter::{ChangeFilter, ObjectFilter};
 use crate::plan::sides;

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_conversion::review::Reviewer;
+use pushback_manifest::InputError;
+use pushback_manifest::files::{SourceFile, shown};
+use pushback_manifest::yaml::Limits;
 use pushback_system::bounded_file;
 use sha2::{Digest, Sha256};
 
@@ -13,9 +16,6 @@ use super::certificate::{Current, Identity};
 use super::handler::Service;
 use super::metrics::Source;
 use super::notice::Notice;
-use crate::manifest::InputError;
-use crate::manifest::files::{SourceFile, shown};
-use crate::manifest::yaml::Limits;
 
 /// Time between two looks at the files.
 const PAUSE: Duration = Duration::from_secs(2);

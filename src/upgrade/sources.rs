@@ -5,16 +5,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use pushback_manifest::git::GitError;
+use pushback_manifest::{ComparedSide, LoadOptions, collect, moved, variants};
+use pushback_manifest::{Input, InputError, InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::source::Document;
 use pushback_releases::derive::{self, Given, Ownership, Settings};
 use pushback_releases::model_file;
 use pushback_releases::versioned::Folder;
 use pushback_releases::{Definition, DefinitionChange, Release, definitions, mixed, overlay};
-
-use crate::manifest::git::GitError;
-use crate::manifest::{ComparedSide, LoadOptions, collect, moved, variants};
-use crate::manifest::{Input, InputError, InputWarning, Manifest};
 
 /// Contents of the sources of one side.
 #[derive(Clone, Debug, Default)]

@@ -6,12 +6,11 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
+use pushback_manifest::yaml::{self, Limits};
 use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::suite::{self, MANIFEST_FILE, Suite};
 use pushback_system::path_safety::check_folder;
 use serde_json::Value;
-
-use crate::manifest::yaml::{self, Limits};
 
 /// Most files examined before a folder counts as somebody else's.
 const MOST_FILES: usize = 10_000;

@@ -14,7 +14,7 @@ mod verdicts;
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback::manifest::yaml;
+use pushback_manifest::yaml;
 use pushback_objects::finding::Finding;
 use pushback_objects::{ObjectRef, Verdict};
 use pushback_preflight::Session;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pushback_manifest::config::{ConditionMatcher, WaitRule};
 use serde_json::Value;
 
 use super::conditions::{Condition, all};
 use super::fields::generation;
-use crate::config::{ConditionMatcher, WaitRule};
 
 /// Since when conditions of one object have held without a break, as time since the wait began. Whoever watches the
 /// object calls [`observe`](Self::observe) with each state of it.

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_manifest::config::WaitRule;
+use pushback_manifest::config::mask::Masker;
 use serde_json::Value;
 
 use super::ages::ConditionAges;
 use super::troubles::Troubles;
-use crate::config::WaitRule;
-use crate::config::mask::Masker;
 
 /// How long to wait for a status that nobody has written yet and that may never come.
 pub(super) const OBSERVATION_WINDOW: Duration = Duration::from_secs(5);

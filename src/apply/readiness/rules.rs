@@ -1,6 +1,9 @@
 //! Wait rules of Config: conditions that mean failure, success, or that dependents may proceed. Failures are checked
 //! before successes; conditions of an older generation are ignored.
 
+use pushback_manifest::config::cel::{Outcome, Outcomes};
+use pushback_manifest::config::mask::MaskNumbers;
+use pushback_manifest::config::{ConditionMatcher, WaitRule};
 use serde_json::Value;
 
 use super::ages::matching;
@@ -8,9 +11,6 @@ use super::conditions::{Condition, describe, short};
 use super::context::Context;
 use super::fields::{generation, not_observed, observed_generation};
 use super::status::{Status, seconds};
-use crate::config::cel::{Outcome, Outcomes};
-use crate::config::mask::MaskNumbers;
-use crate::config::{ConditionMatcher, WaitRule};
 use crate::event::{ConditionMeaning, MatchedCondition};
 
 pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> Status {

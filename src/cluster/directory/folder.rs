@@ -6,11 +6,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
+use pushback_manifest::files::{SourceFile, check_size, is_manifest, shown};
 use pushback_system::environment::reason;
 
 use super::layout::RECORDS;
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::manifest::files::{SourceFile, check_size, is_manifest, shown};
 
 /// A folder that is read and written.
 #[derive(Debug)]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pushback_manifest::collect;
+use pushback_manifest::files::SourceFile;
 use pushback_objects::ObjectKey;
 use pushback_objects::object::{ObjectExt, split_api_version};
 use pushback_preflight::parallel;
@@ -15,8 +17,6 @@ use super::present;
 use super::read::{self, Part};
 use super::source::Source;
 use crate::cluster::{ClusterError, ErrorKind, Kinds};
-use crate::manifest::collect;
-use crate::manifest::files::SourceFile;
 
 /// Namespace of a namespaced object whose document gives none.
 const DEFAULT_NAMESPACE: &str = "default";

@@ -5,13 +5,13 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use pushback_manifest::files::shown;
 use pushback_objects::hex;
 use pushback_system::environment::{Environment, wall_clock};
 use pushback_system::path_safety::check_private;
 use sha2::{Digest, Sha256};
 
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::manifest::files::shown;
 
 /// A held lock; released on drop.
 #[derive(Debug)]

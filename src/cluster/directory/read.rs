@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
+use pushback_manifest::yaml::{self, Limits};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::manifest::yaml::{self, Limits};
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use pushback_manifest::files::SourceFile;
+use pushback_manifest::git::{GitError, GitTree};
+
 use super::folder::{Folder, SingleFile};
 use crate::cluster::{ClusterError, ErrorKind};
-use crate::manifest::files::SourceFile;
-use crate::manifest::git::{GitError, GitTree};
 
 /// Files to read, and possibly to write.
 #[derive(Debug)]

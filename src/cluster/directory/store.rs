@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pushback_manifest::collect;
 use pushback_objects::object::{ObjectExt, split_api_version};
 use pushback_objects::{ObjectKey, hex};
 use pushback_preflight::selector::LabelSelector;
@@ -19,7 +20,6 @@ use super::source::Source;
 use super::{edit, read};
 use crate::cluster::json_patch;
 use crate::cluster::{Address, ClusterError, DeleteOptions, ErrorKind, Kinds, ListQuery, Page, Patch, Written};
-use crate::manifest::collect;
 
 /// The objects of a folder or git ref.
 #[derive(Debug)]

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use pushback_manifest::config::path;
 use pushback_objects::PathSegment;
 use pushback_objects::source::display_path;
 use serde_json::Value;
 
 use crate::cluster::server_message::{self, UNKNOWN_FIELD};
 use crate::cluster::{Address, Cause, ClusterError, ErrorKind};
-use crate::config::path;
 
 /// What is known of objects that were refused once.
 #[derive(Debug, Default)]

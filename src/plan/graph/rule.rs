@@ -1,7 +1,7 @@
 //! Ordering rules as written in annotations and Config: `upsert after upserting my-group`.
 //! Converted for the graph; group names are used unchanged.
 
-use crate::config::ordering::{self, OrderAction, OrderRule, OrderSide};
+use pushback_manifest::config::ordering::{self, OrderAction, OrderRule, OrderSide};
 
 /// A change's operation, as far as ordering is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,9 +1,8 @@
 //! What kapp copies from the live object into a manifest before it compares the two: its built-in rebase rules.
 //! An apply needs none of them; here they say what does not count as a difference.
 
+use pushback_manifest::config::{Matcher, Path, PathPart, PathRule, RebaseAction, RebaseRule, RebaseSource, rebase};
 use serde_json::Value;
-
-use crate::config::{Matcher, Path, PathPart, PathRule, RebaseAction, RebaseRule, RebaseSource, rebase};
 
 const WEBHOOKS: [(&str, &str); 2] = [
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"),

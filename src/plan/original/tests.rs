@@ -141,9 +141,9 @@ fn fields_that_a_config_leaves_out_do_not_change_the_digest() {
     };
     let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "a", "annotations": {"mine": "1"}}});
-    let path =
-        ["metadata", "annotations", "example.com/seen-at"].map(|key| crate::config::PathPart::Key(key.to_owned()));
-    let rule = PathRule { path: path.to_vec(), matchers: vec![crate::config::Matcher::All] };
+    let path = ["metadata", "annotations", "example.com/seen-at"]
+        .map(|key| pushback_manifest::config::PathPart::Key(key.to_owned()));
+    let rule = PathRule { path: path.to_vec(), matchers: vec![pushback_manifest::config::Matcher::All] };
     let config = Config { last_applied_exclusions: vec![rule], ..Config::default() };
     let digests = [&rules(), &Rules::of(&config)].map(|rules| {
         let [first, second] = [object("1"), object("2")].map(|object| rules.digest(&object, &manifest));

@@ -4,6 +4,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::{Cover, Masker};
+use pushback_manifest::config::path::set_at;
+use pushback_manifest::{FileDigest, Manifest};
 use pushback_objects::source::display_path;
 use pushback_objects::{ObjectExt, hex};
 use pushback_preflight::{Change, Operation, TakenFrom};
@@ -13,11 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::{SavedFile, SavedObject, SecretBinding};
 use crate::app::identity::{has_copy, without_copy};
-use crate::config::Config;
-use crate::config::mask::{Cover, Masker};
-use crate::config::path::set_at;
 use crate::managed_fields as fields;
-use crate::manifest::{FileDigest, Manifest};
 use crate::plan::digest::{canonical, own_entry};
 use crate::plan::{Planned, diff};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_crd::definition::listed;
+use pushback_manifest::config::{Path, path};
 use pushback_objects::object::is_custom_group;
 use pushback_objects::source::value_at;
 use pushback_objects::{ObjectKey, PathSegment};
@@ -15,7 +16,6 @@ use super::{
     versions,
 };
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Guard, Patch, estimate};
-use crate::config::{Path, path};
 use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 

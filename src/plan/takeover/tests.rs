@@ -52,7 +52,7 @@ fn what_others_set_where_ownership_is_exclusive_goes_and_the_rest_stays_theirs()
         entry("editor", "Update", "v1", &json!({"f:data": {"f:b": {}}, "f:metadata": {"f:labels": {"f:x": {}}}})),
         entry("kube-controller-manager", "Update", "v1", &json!({"f:data": {"f:c": {}}})),
     ]);
-    let data: Path = vec![crate::config::PathPart::Key("data".to_owned())];
+    let data: Path = vec![pushback_manifest::config::PathPart::Key("data".to_owned())];
     let known = fields::managers(&live).expect("entries");
     assert!(is_shared(&known, std::slice::from_ref(&data), &live) && !is_shared(&known, &[], &live));
     let wanted = FieldSet::parse(&json!({"f:data": {"f:a": {}}})).expect("a set");

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use allocation_counter::{AllocationInfo, measure};
+use pushback_manifest::config::defaults::defaults;
+use pushback_manifest::yaml;
 use pushback_objects::ObjectRef;
 use pushback_preflight::{Change, Operation, Verification};
 use serde_json::{Value, json};
 
 use super::super::{Planned, diff, ordering};
-use crate::config::defaults::defaults;
-use crate::manifest::yaml;
 
 /// Four times the work may cost up to this factor; quadratic growth would cost 16 times as much.
 const FOUR_TIMES: u64 = 5;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use pushback_manifest::yaml;
 use pushback_objects::Finding;
 use pushback_system::atomic_file::{probe, replace};
 use pushback_system::path_safety::check_folder;
 use serde_json::Value;
 
-use crate::manifest::yaml;
 use crate::report::escape::{terminal_safe, terminal_safe_json};
 use crate::report::finding_words::{headline, rule_and_check, witness_yaml};
 

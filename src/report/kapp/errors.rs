@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pushback_manifest::collect::Problem;
 use pushback_objects::{Finding, ObjectRef};
 use pushback_preflight::{Operation, registry};
 
@@ -10,7 +11,6 @@ use super::words;
 use crate::cluster::ALREADY_EXISTS;
 use crate::event::{EndCause, MissingApp, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
 use crate::exit::ExitCode;
-use crate::manifest::collect::Problem;
 
 /// What is known at the end of a run.
 #[derive(Debug)]

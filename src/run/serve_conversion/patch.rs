@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pushback_crd::definition::crd::KIND as DEFINITION;
+use pushback_manifest::files;
+use pushback_manifest::yaml::Limits;
 use pushback_objects::ObjectExt;
 use pushback_system::bounded_file;
 use rustls::RootCertStore;
@@ -15,8 +17,6 @@ use url::Url;
 
 use crate::cluster::ClusterError;
 use crate::cluster::directory::rewrite;
-use crate::manifest::files;
-use crate::manifest::yaml::Limits;
 use crate::run::error::CommandError;
 
 /// Where the API server finds the webhook.

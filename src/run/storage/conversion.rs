@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use pushback_conversion::plan::Unassessed;
 use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::definition::crd::KIND as DEFINITION;
+use pushback_manifest::yaml::{Limits, load};
+use pushback_manifest::{InputError, files};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
 use pushback_system::bounded_file::read_text;
 use pushback_system::environment::reason;
 use serde_json::Value;
 
-use crate::manifest::yaml::{Limits, load};
-use crate::manifest::{InputError, files};
 use crate::run::conversion_files::{self, FileRole};
 use crate::run::error::CommandError;
 

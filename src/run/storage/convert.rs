@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pushback_conversion::{Converter, Why};
+use pushback_manifest::{InputError, files};
 use pushback_objects::{ObjectExt, Position};
 use pushback_system::atomic_file;
 use pushback_system::environment::reason;
@@ -14,7 +15,6 @@ use super::conversion::{ConversionFiles, text};
 use super::programs::NamedPrograms;
 use crate::cluster::ClusterError;
 use crate::cluster::directory::rewrite;
-use crate::manifest::{InputError, files};
 use crate::run::error::CommandError;
 use crate::storage::conversion::{ConvertReport, LostField};
 

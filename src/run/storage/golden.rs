@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pushback_conversion::goldens;
+use pushback_manifest::files;
 use pushback_system::bounded_file::{DOCUMENT, read_text};
 use pushback_system::environment::reason;
 
 use super::conversion::ConversionFiles;
 use super::programs::NamedPrograms;
-use crate::manifest::files;
 use crate::run::error::CommandError;
 use crate::storage::conversion::GoldenReport;
 

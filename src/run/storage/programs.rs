@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pushback_conversion::{Converter, ProgramRequest, Programs};
+use pushback_manifest::answer;
 use pushback_system::program::Program;
 use serde_json::{Value, json};
 
-use crate::manifest::answer;
 use crate::run::error::CommandError;
 
 /// How long a program may take for an object.

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use pushback_manifest::{Input, InputError, Manifest};
+use pushback_manifest::{LoadOptions, collect};
 use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::{self, Experiment, suite};
 use serde_json::Value;
 
-use crate::manifest::{Input, InputError, Manifest};
-use crate::manifest::{LoadOptions, collect};
 use crate::run::error::CommandError;
 use crate::upgrade::suite_folder;
 

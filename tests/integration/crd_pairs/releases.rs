@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback::manifest::yaml;
+use pushback_manifest::yaml;
 use pushback_objects::Verdict;
 use pushback_objects::finding::Finding;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pushback::manifest::yaml;
+use pushback_manifest::yaml;
 use pushback_objects::Verdict;
 use pushback_objects::finding::Finding;
 use serde_json::{Value, json};

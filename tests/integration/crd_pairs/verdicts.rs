@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use pushback::manifest::yaml;
+use pushback_manifest::yaml;
 use pushback_objects::Verdict;
 use pushback_objects::finding::Finding;
 

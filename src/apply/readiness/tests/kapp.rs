@@ -1,8 +1,9 @@
 //! The waiters of kapp, its annotation for partial rollouts, and wait rules.
 
+use pushback_manifest::config::{ConditionMatcher, WaitRule};
+
 use super::State::{Failed, InProgress, Ready, Unblocked};
 use super::*;
-use crate::config::{ConditionMatcher, WaitRule};
 
 fn with_conditions(conditions: &[Value]) -> Value {
     json!({"status": {"observedGeneration": 2, "conditions": conditions}})

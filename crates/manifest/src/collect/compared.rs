@@ -8,10 +8,10 @@ use pushback_objects::{ObjectExt, Position};
 use serde_json::Value;
 
 use super::Collector;
-use crate::manifest::input::{InputError, InputWarning, Manifest, error_in};
-use crate::manifest::layout;
-use crate::manifest::options::{ComparedSide, LoadOptions, SideRole};
-use crate::manifest::source::Labelled;
+use crate::input::{InputError, InputWarning, Manifest, error_in};
+use crate::layout;
+use crate::options::{ComparedSide, LoadOptions, SideRole};
+use crate::source::Labelled;
 
 /// Positions named one by one in a message.
 const NAMED: usize = 5;

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod collect;
+pub mod config;
 pub mod excerpt;
 pub mod files;
 pub mod git;

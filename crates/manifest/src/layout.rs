@@ -12,7 +12,7 @@ use serde_json::Value;
 use self::kustomization::{Kustomization, below};
 use super::files::{is_manifest, shown};
 
-pub(in crate::manifest) use self::kustomization::is_document as is_kustomization_document;
+pub(crate) use self::kustomization::is_document as is_kustomization_document;
 
 /// The program that renders a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use pushback_objects::{ObjectExt, Position, Positions};
 use serde_json::{Map, Value};
 
 use super::path::path;
-use crate::manifest::input::{InputError, InputWarning};
+use crate::input::{InputError, InputWarning};
 
 /// Fields of `metadata` that only the server sets.
 const SERVER_FIELDS: [&str; 8] = [

@@ -13,8 +13,8 @@ use super::document::{Document, Loaded};
 use super::fault::{Fault, Place};
 use super::scalar::{self, Surprise, Tag};
 use super::tree::{Kind, Node, Tree, too_deep};
-use crate::manifest::input::InputWarning;
-use crate::manifest::limits::{Limits, Usage, size};
+use crate::input::InputWarning;
+use crate::limits::{Limits, Usage, size};
 
 /// Adds the document of `tree` to `loaded`, warnings in the order of the text.
 pub(super) fn construct(

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::path::path;
 use super::*;
-use crate::manifest::KeptManifests;
+use crate::KeptManifests;
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ";
 

@@ -5,9 +5,9 @@ use pushback_objects::PathSegment;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::manifest::{Input, InputWarning, LoadOptions};
+use crate::{Input, InputWarning, LoadOptions};
 
-const ANSWERS: &str = include_str!("../../../tests/data/yaml/kubectl-1.32-answers.json");
+const ANSWERS: &str = include_str!("../../../../tests/data/yaml/kubectl-1.32-answers.json");
 
 /// Where this loader differs from kubectl 1.32 on purpose: name of the case, and why.
 const DIFFERENCES: [(&str, &str); 3] = [
@@ -18,7 +18,7 @@ const DIFFERENCES: [(&str, &str); 3] = [
 
 fn whole_way(text: &str) -> Result<Input, String> {
     let options = LoadOptions { allow_empty: true, stdin: Some(text.as_bytes().to_vec()), ..LoadOptions::default() };
-    crate::manifest::load(&["-".to_owned()], &options)
+    crate::load(&["-".to_owned()], &options)
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use serde_yaml::granit_parser::{Event, Parser, ScalarStyle};
 
 use super::parse::Documents;
-use crate::manifest::{InputError, Manifest};
+use crate::{InputError, Manifest};
 
 /// The documents of a text.
 pub(super) fn manifests(file: &str, text: &str) -> Vec<Manifest> {

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::Config;
 use super::version::Version;
-use crate::manifest::{InputError, InputWarning, Manifest};
+use crate::{InputError, InputWarning, Manifest};
 
 /// What is wrong with a Config document.
 pub type ConfigError = InputError;

@@ -10,8 +10,8 @@ use ureq::http::header::{CONTENT_TYPE, LOCATION};
 use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
-use crate::manifest::input::{InputError, error_in};
-use crate::manifest::limits::read_limited;
+use crate::input::{InputError, error_in};
+use crate::limits::read_limited;
 
 const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -10,12 +10,12 @@ use pushback_objects::invocation::quoted;
 use serde_json::Value;
 
 use super::{FoundSources, Labelled, NO_SUCH_FILE};
-use crate::manifest::files::{check_size, is_manifest, shown};
-use crate::manifest::git::{GitFile, GitTree};
-use crate::manifest::input::{InputError, InputWarning, error_in};
-use crate::manifest::layout::{self, Followed, Layout, LayoutError, Reading, Renderer, Unrendered};
-use crate::manifest::options::{ComparedSide, SideRole};
-use crate::manifest::{similar, yaml};
+use crate::files::{check_size, is_manifest, shown};
+use crate::git::{GitFile, GitTree};
+use crate::input::{InputError, InputWarning, error_in};
+use crate::layout::{self, Followed, Layout, LayoutError, Reading, Renderer, Unrendered};
+use crate::options::{ComparedSide, SideRole};
+use crate::{similar, yaml};
 
 /// Files named one by one in a message.
 const NAMED: usize = 5;

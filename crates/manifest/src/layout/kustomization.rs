@@ -33,7 +33,7 @@ pub(super) fn is_kustomization(path: &Path) -> bool {
 }
 
 /// Returns whether a document is a kustomization, or a component of one.
-pub(in crate::manifest) fn is_document(value: &Value) -> bool {
+pub(crate) fn is_document(value: &Value) -> bool {
     value.text("/apiVersion").starts_with("kustomize.config.k8s.io/")
 }
 

@@ -6,7 +6,7 @@ use pushback_objects::source::display_path;
 use serde_json::{Map, Value};
 
 use super::path::path;
-use crate::manifest::input::InputError;
+use crate::input::InputError;
 
 /// Every problem with an object's identity. Values are never quoted: they may be secret.
 pub(super) fn validate(value: &Value, positions: &Positions) -> Vec<InputError> {

@@ -3,7 +3,7 @@
 
 use pushback_objects::Position;
 
-use crate::manifest::input::InputError;
+use crate::input::InputError;
 
 /// Line and column, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::fault::{Fault, Place};
 use super::scalar::Tag;
-use crate::manifest::limits::Limits;
+use crate::limits::Limits;
 
 /// The nodes of a document in document order; node 0 is the root.
 #[derive(Debug, Default)]

@@ -543,7 +543,7 @@ proptest! {
 
 #[test]
 fn the_example_file_is_valid_and_has_every_key() {
-    let text = include_str!("../../../config.example.yaml");
+    let text = include_str!("../../../../../config.example.yaml");
     let manifests = manifests("config.example.yaml", text);
     let config = parse(&manifests, env!("CARGO_PKG_VERSION"), &documents, None);
     assert_eq!(config.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>()).err(), None);

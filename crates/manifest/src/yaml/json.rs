@@ -9,7 +9,7 @@ use super::document::Loaded;
 use super::fault::{Fault, Place};
 use super::scalar::Tag;
 use super::tree::{Kind, TreeBuilder};
-use crate::manifest::limits::{Limits, Usage};
+use crate::limits::{Limits, Usage};
 
 /// Reads a stream of JSON texts.
 pub(super) fn load(file: &Arc<str>, text: &str, limits: &Limits, usage: &mut Usage) -> Result<Loaded, Fault> {

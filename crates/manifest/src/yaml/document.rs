@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pushback_objects::{Positions, source};
 use serde_json::Value;
 
-use crate::manifest::input::InputWarning;
+use crate::input::InputWarning;
 
 /// One document. An empty one has the value null.
 #[derive(Clone, Debug)]

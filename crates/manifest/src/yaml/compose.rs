@@ -11,8 +11,8 @@ use super::fault::{Fault, Place};
 use super::scalar::Tag;
 use super::syntax;
 use super::tree::{Kind, TreeBuilder};
-use crate::manifest::input::InputWarning;
-use crate::manifest::limits::{Limits, Usage};
+use crate::input::InputWarning;
+use crate::limits::{Limits, Usage};
 
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 

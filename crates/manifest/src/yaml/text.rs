@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::fault::{Fault, Place};
-use crate::manifest::limits::{Limits, size};
+use crate::limits::{Limits, size};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 

@@ -4,7 +4,7 @@ use serde_yaml::granit_parser::{ErrorKind, ScanError};
 
 use super::fault::{Fault, Place};
 use super::tree::too_deep;
-use crate::manifest::limits::Limits;
+use crate::limits::Limits;
 
 /// The parser's error in our own words. Only single characters of the text are quoted.
 pub(super) fn explain(error: &ScanError, text: &str, limits: &Limits) -> Fault {
