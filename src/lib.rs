@@ -1,10 +1,6 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod stop;
-
-pub mod event;
-
 pub mod cluster;
 
 pub mod app;
@@ -26,8 +22,6 @@ pub mod report;
 pub mod run;
 
 pub mod cli;
-
-pub mod exit;
 
 mod edits;
 

@@ -13,5 +13,5 @@ fn main() -> ExitCode {
     pushback::report::defect::tell_of_panics();
     let voice = Voice::of_process();
     let ended = std::panic::catch_unwind(|| pushback::cli::main(voice));
-    ended.unwrap_or(pushback::exit::ExitCode::Defect).process_code(voice)
+    ended.unwrap_or(pushback_events::exit::ExitCode::Defect).process_code(voice)
 }

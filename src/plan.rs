@@ -58,6 +58,7 @@ mod tests;
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
+use pushback_events::Owned;
 use pushback_manifest::InputError;
 use pushback_manifest::config::Config;
 use pushback_objects::{Finding, ObjectKey, ObjectRef, Position};
@@ -68,7 +69,6 @@ use pushback_preflight::{CascadeSize, Change, ChangeSet, Operation};
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
 use crate::cluster::{Address, ClusterError, Kind};
-use crate::event::Owned;
 use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};

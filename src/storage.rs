@@ -19,7 +19,7 @@ pub mod served_versions;
 pub mod status;
 pub mod versions;
 
-use crate::event::{DiagnosticCode, Event, Events};
+use pushback_events::{DiagnosticCode, Event, Events};
 
 /// Tells something worth knowing about stored objects.
 pub(crate) fn note(events: &Events, message: String) {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pushback_events::stop::Stop;
+use pushback_events::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
 use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::Masker;
 use pushback_objects::{ObjectKey, ObjectRef};
@@ -38,12 +40,10 @@ use crate::app::session::Session;
 use crate::check::release_masks::ReleaseMasks;
 use crate::check::second_look::SecondLook;
 use crate::cluster::Cluster;
-use crate::event::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
 use crate::plan::graph::Order;
 use crate::plan::saved::Deletion;
 use crate::plan::stored::StoredDifference;
 use crate::plan::{self, Plan, PlanWarning, Planned, refusal};
-use crate::stop::Stop;
 
 /// How long running requests may take after a signal.
 const STOP_GRACE: Duration = Duration::from_secs(3);

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_events::stop::Stop;
+use pushback_events::{Event, Events};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::Operation;
 use serde_json::Value;
@@ -10,8 +12,6 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cluster::{Address, Cluster, Kinds};
-use crate::event::{Event, Events};
-use crate::stop::Stop;
 
 /// Time between two looks at objects that are being deleted.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);

@@ -27,6 +27,7 @@ use tokio::time::{Instant, timeout_at};
 pub(super) use failure::Failure;
 use intent::Compare;
 use patience::{Patience, lags_behind, patience};
+use pushback_events::{Event, Events};
 use pushback_manifest::config::mask::Masker;
 pub(super) use successful::SuccessfulWrites;
 
@@ -36,7 +37,6 @@ use crate::check::second_look::SecondLook;
 use crate::cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
 };
-use crate::event::{Event, Events};
 use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;
 use crate::plan::saved::digests::set_otherwise_by_app;

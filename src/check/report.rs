@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
+use pushback_events::{Counts, PlannedLine, RuleLine, SCHEMA_VERSION};
 use pushback_objects::Finding;
 use pushback_preflight::default_set::LeftOut;
 use pushback_preflight::judge::Outcome;
 use pushback_preflight::loosened::{Loosened, RuleOff};
 use pushback_preflight::waiver::BroadWaiver;
-use pushback_preflight::{Cause, RuleResult, RunReport, causes};
+use pushback_preflight::{Cause, RunReport, causes};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Counts, PlannedLine, RuleLine, SCHEMA_VERSION};
 use crate::plan::waves::Waves;
 
 /// Report of a check.
@@ -157,21 +157,6 @@ impl ReportParts {
             today: today.to_owned(),
             working_directory: std::env::current_dir().unwrap_or_default(),
             ..CheckReport::new(&self.app, &self.cluster, verdict.outcome)
-        }
-    }
-}
-
-impl From<&RuleResult> for RuleLine {
-    fn from(rule: &RuleResult) -> Self {
-        Self {
-            name: rule.name.clone(),
-            outcome: rule.outcome,
-            breaking: rule.breaking,
-            unknown: rule.unknown,
-            changes: rule.changes,
-            waived: rule.waived,
-            summary: rule.summary.clone(),
-            reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
+use pushback_events::exit::ExitCode;
 
 use super::arguments::{DiffArgs, GlobalArgs, NamespaceArgs, PlanArgs, ReadingArgs, RuleArgs, duration};
 use super::filters::ChangeFilterArgs;
@@ -10,7 +11,6 @@ use super::record::WrittenRecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
-use crate::exit::ExitCode;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::run::app_group::{AppGroup, Dry, GROUP_LABEL, group_name};

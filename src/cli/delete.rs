@@ -1,6 +1,7 @@
 //! `pushback delete`.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
 
 use super::app_name::app_name;
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs};
@@ -8,7 +9,6 @@ use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::WriteArgs;
-use crate::exit::ExitCode;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;

@@ -1,12 +1,12 @@
 //! `pushback inspect`: an app's objects as a tree, with their readiness.
 
 use clap::Args;
+use pushback_events::{EndCause, MissingApp};
 use pushback_system::environment::wall_clock;
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
-use crate::event::{EndCause, MissingApp};
 use crate::report::inspect_text;
 use crate::report::kapp::{Ui, reports};
 use crate::run::error::CommandError;

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
 use pushback_manifest::shown_input;
 use pushback_system::environment::Voice;
 
 use super::kapp;
-use crate::exit::ExitCode;
 use crate::report::escape::{terminal_safe, terminal_safe_lines, without_commands};
 use crate::report::live::reporter::renderer;
 use crate::report::output::Output;

@@ -4,13 +4,13 @@
 use std::io::{self, IsTerminal};
 use std::sync::PoisonError;
 
+use pushback_events::Events;
+use pushback_events::exit::ExitCode;
 use pushback_manifest::InputWarning;
 use pushback_system::environment::reason;
 
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::reports::HeldDocument;
-use crate::event::Events;
-use crate::exit::ExitCode;
 use crate::report::kapp;
 use crate::report::live::options::WIDTH;
 use crate::report::live::prompt;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pushback_events::exit::ExitCode;
 use pushback_system::environment::wall_clock;
 
 use super::arguments::{GlobalArgs, duration};
 use super::screen::fail;
-use crate::exit::ExitCode;
 use crate::report::output::Output;
 use crate::report::serve_text;
 use crate::run::serve_conversion::{ServedFiles, run as serve};

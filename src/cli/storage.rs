@@ -13,9 +13,9 @@ pub mod suggest;
 pub mod test;
 
 use clap::{Args, Subcommand};
+use pushback_events::exit::ExitCode;
 
 use super::arguments::GlobalArgs;
-use crate::exit::ExitCode;
 use crate::report::output::Output;
 use crate::run::error::CommandError;
 

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args, Subcommand};
+use pushback_events::Millis;
+use pushback_events::exit::ExitCode;
 use pushback_manifest::Manifest;
 use pushback_objects::Position;
 use pushback_system::environment::wall_clock;
@@ -12,8 +14,6 @@ use serde_json::json;
 use super::arguments::GlobalArgs;
 use super::filters::FilterArgs;
 use super::screen;
-use crate::event::Millis;
-use crate::exit::ExitCode;
 use crate::plan::filter::ChangeFilter;
 use crate::report::kapp::{self, DiffLook, Style, reports, words};
 use crate::report::live::plan_text::plan_text;

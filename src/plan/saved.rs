@@ -8,13 +8,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use pushback_events::FieldLine;
 use pushback_objects::{ObjectRef, Position, Severity, hex};
 use pushback_preflight::{Operation, Outcome, RuleOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-
-use crate::event::FieldLine;
 
 /// Version of the format.
 pub const SCHEMA_VERSION: u32 = 1;

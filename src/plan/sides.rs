@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pushback_events::{Awaited, Whole};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use pushback_preflight::Operation;
 use serde_json::{Map, Value};
@@ -13,7 +14,6 @@ use super::digest::is_secret;
 use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
 use crate::app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
 use crate::cluster::FIELD_MANAGER;
-use crate::event::{Awaited, Whole};
 use crate::managed_fields::{FieldSet, managers, project, project_without_keys};
 
 /// The newest live version of every versioned object of the app, by its identity in the input.

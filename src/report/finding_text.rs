@@ -1,6 +1,7 @@
 //! Findings as text: object and problem first, then the facts that prove it, then what to do; and the summary line of
 //! all rules.
 
+use pushback_events::{Millis, RuleLine};
 use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::text::counted;
 use pushback_objects::{Finding, Position};
@@ -8,7 +9,6 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::registry;
 use serde_json::Value;
 
-use crate::event::{Millis, RuleLine};
 use crate::report::error_text::place;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::excerpt_text::{excerpt_text, margin};

@@ -6,6 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_events::exit::ExitCode;
+use pushback_events::{
+    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, LogEvent, LogPart, LogSource,
+    Millis, PlannedLine, RuleLine, RunOutcome, SeenObject, Unfinished, UnfinishedLine, WaitOutcome,
+};
 use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::{Finding, ObjectRef, Position, Severity, Verdict};
 use pushback_preflight::Operation;
@@ -13,11 +18,6 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use serde_json::json;
 
 use crate::check::report::CheckReport;
-use crate::event::{
-    Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, LogEvent, LogPart, LogSource,
-    Millis, PlannedLine, RuleLine, RunOutcome, SeenObject, Unfinished, UnfinishedLine, WaitOutcome,
-};
-use crate::exit::ExitCode;
 use crate::report::live::renderer::{Clock, Moment};
 
 /// Two captured streams.

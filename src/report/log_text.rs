@@ -3,11 +3,11 @@
 use std::io;
 use std::ops::ControlFlow;
 
+use pushback_events::{FailedContainer, LogEvent, LogPart, LogSource};
 use serde_json::{Value, json};
 
 use super::escape::{terminal_safe, terminal_safe_json};
 use super::output::Output;
-use crate::event::{FailedContainer, LogEvent, LogPart, LogSource};
 
 /// How logs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
+use pushback_events::{Counts, PlannedLine};
 use pushback_objects::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::Outcome;
 
-use crate::event::{Counts, PlannedLine};
 use crate::plan::saved::{SavedFinding, SavedObject, SavedPlan, SecretBinding};
 use crate::report::RenderOptions;
 use crate::report::escape::terminal_safe;

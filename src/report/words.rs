@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use console::measure_text_width;
 use jiff::Timestamp;
+use pushback_events::{ChangeOutcome, Counts, Millis};
 use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
 
-use crate::event::{ChangeOutcome, Counts, Millis};
 use crate::report::escape::terminal_safe;
 
 /// A duration: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.

@@ -6,6 +6,8 @@ mod needs;
 
 use std::path::PathBuf;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
 use pushback_objects::text::counted;
 
 use super::apply::{Apply, StopAfter};
@@ -19,8 +21,6 @@ use super::outcome::End;
 use super::running::Run;
 use super::signals::until_stopped;
 use crate::app::record::AppName;
-use crate::event::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
-use crate::exit::ExitCode;
 pub use members::{GROUP_LABEL, group_name};
 use members::{Links, Member};
 

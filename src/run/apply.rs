@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, PlannedLine, RunOutcome};
 use pushback_manifest::{KeptManifests, Manifest};
 
 use super::error::CommandError;
@@ -14,8 +16,6 @@ use super::saved::Approval;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
-use crate::event::{Counts, PlannedLine, RunOutcome};
-use crate::exit::ExitCode;
 use crate::plan::Plan;
 use crate::plan::saved::SavedPlan;
 use crate::storage::note;

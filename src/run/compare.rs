@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_events::Event;
 use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::waiver::Accepted;
 
@@ -16,7 +17,6 @@ use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, base, details, input, judging, look, record};
 use crate::check::second_look::SecondLook;
-use crate::event::Event;
 use crate::plan::{Plan, Planned};
 
 /// Options of a comparison.

@@ -1,5 +1,7 @@
 //! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
 use pushback_manifest::excerpt::Sources;
 use pushback_objects::text::counted;
 use tokio::time::Instant;
@@ -15,8 +17,6 @@ use super::signals::until_stopped;
 use super::{input, judging, look, planning, unknown_app};
 use crate::apply::engine::Progress;
 use crate::apply::gone::until_gone;
-use crate::event::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
-use crate::exit::ExitCode;
 use crate::plan::part::Selection;
 use crate::plan::{self, live};
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pushback_events::Target;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -13,7 +14,6 @@ use super::{details, unknown_app};
 use crate::app::history::{self, Entry};
 use crate::app::record::{AppName, Record, observe};
 use crate::cluster::Cluster;
-use crate::event::Target;
 
 /// Options of a look at an app's record and history.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_events::Target;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -11,7 +12,6 @@ use super::options::AppOptions;
 use super::{details, unknown_app};
 use crate::app::record::{AppName, Observed, observe};
 use crate::apply::tree::{self, Line};
-use crate::event::Target;
 use crate::plan::filter::ObjectFilter;
 use crate::plan::live::{self, Scope};
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
+use pushback_events::{DiagnosticCode, Event, RuleLine};
 use pushback_manifest::config::Config;
 use pushback_objects::text::written_experiments;
 use pushback_objects::{Finding, ObjectExt, Severity};
@@ -25,7 +26,6 @@ use crate::check::release_masks::ReleaseMasks;
 use crate::check::report::ReportParts;
 use crate::check::second_look::{DependentsSearch, SecondLook};
 use crate::check::{self, RuleResults};
-use crate::event::{DiagnosticCode, Event, RuleLine};
 use crate::plan::saved::digests::plain;
 use crate::plan::waves::Waves;
 use crate::plan::{self, Plan, Planned};

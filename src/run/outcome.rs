@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_events::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
 use pushback_objects::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::{causes, registry};
@@ -10,10 +13,7 @@ use pushback_preflight::{causes, registry};
 use super::error::CommandError;
 use crate::apply::engine::{Outcome, Progress};
 use crate::apply::readiness;
-use crate::event::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
-use crate::exit::ExitCode;
 use crate::plan::Plan;
-use crate::stop::Stop;
 
 /// Most finalizers explained at the end of a run.
 const FINALIZERS: usize = 3;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{EndCause, Event};
 use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
@@ -17,8 +19,6 @@ use crate::app::record::Observed;
 use crate::check;
 use crate::cluster::directory::DirectoryCluster;
 use crate::cluster::{Cluster, Kinds};
-use crate::event::{EndCause, Event};
-use crate::exit::ExitCode;
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, NamedDrift, Plan, helm};

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
+use pushback_events::EndCause;
 use pushback_manifest::config::custom::RuleScope;
 use pushback_manifest::config::mask::Masker;
 use pushback_manifest::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
@@ -22,7 +23,6 @@ use pushback_preflight::waiver::Waiver;
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
-use crate::event::EndCause;
 
 /// The Config of a run, and the source of its settings.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_events::Target;
 use pushback_system::environment::Environment;
 
 use super::answer::Notes;
@@ -15,7 +16,6 @@ use crate::app::moving::Place;
 use crate::app::record::{AppName, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::cluster::Cluster;
-use crate::event::Target;
 
 /// Options of a rename.
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Event, RuleLine};
 use pushback_manifest::InputError;
 use pushback_objects::Position;
 use pushback_preflight::RunReport;
@@ -15,8 +17,6 @@ use super::running::Run;
 use super::saved::stale;
 use crate::check::facts_file::{self, FactsError, FactsFile};
 use crate::check::report::CheckReport;
-use crate::event::{Event, RuleLine};
-use crate::exit::ExitCode;
 
 const AGAIN: &str = "--facts-out writes it again";
 

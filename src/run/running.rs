@@ -5,6 +5,9 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_events::{DiagnosticCode, EndCause, Event, Events};
 use pushback_manifest::InputWarning;
 use pushback_objects::Invocation;
 use pushback_system::environment::Environment;
@@ -15,9 +18,6 @@ use super::outcome::End;
 use super::signals::{self, until_stopped};
 use crate::app::record::AppName;
 use crate::cluster::{Cluster, Notice, Notices};
-use crate::event::{DiagnosticCode, EndCause, Event, Events};
-use crate::exit::ExitCode;
-use crate::stop::Stop;
 
 /// The place where a run is shown and questions are asked.
 pub trait Terminal: Send + Sync {

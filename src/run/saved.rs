@@ -12,13 +12,13 @@ use jiff::Timestamp;
 use pushback_preflight::RunReport;
 
 pub use make::SavePlan;
+use pushback_events::exit::ExitCode;
 use pushback_manifest::{FileDigest, InputError, Manifest};
 use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;
 use super::running::Run;
 use super::setup::Setup;
-use crate::exit::ExitCode;
 use crate::plan::Plan;
 use crate::plan::saved::digests::Digests;
 use crate::plan::saved::{SavedFile, SavedObject, SavedPlan, SavedPlanError, compare};

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pushback_conversion::ConversionPlans;
+use pushback_events::Event;
 use pushback_manifest::config::Config;
 use pushback_manifest::excerpt::Sources;
 use pushback_manifest::revision::Revision;
@@ -24,7 +25,6 @@ use super::signals::until_stopped;
 use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::check::ahead::Ahead;
 use crate::cluster::{Cluster, ClusterError, Kinds};
-use crate::event::Event;
 
 /// Everything that a command has before it reads the app.
 #[derive(Debug)]

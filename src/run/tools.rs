@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_events::{Counts, PlannedLine, Whole};
 use pushback_manifest::config::defaults::defaults;
 use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use pushback_manifest::{LoadOptions, Manifest, collect};
@@ -11,7 +12,6 @@ use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::error::CommandError;
-use crate::event::{Counts, PlannedLine, Whole};
 use crate::plan::diff::{self, DiffOptions};
 use crate::plan::filter::{ChangeFilter, ObjectFilter};
 use crate::plan::sides;

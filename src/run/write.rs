@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_events::{Counts, Event};
 use pushback_preflight::Operation;
 use pushback_preflight::judge::RunReport;
 use serde_json::Value;
@@ -24,10 +27,7 @@ use crate::apply::engine::{Engine, Outcome, Progress};
 use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;
 use crate::cluster::{ErrorKind, LocalLock};
-use crate::event::{Counts, Event};
-use crate::exit::ExitCode;
 use crate::plan::{Plan, entry};
-use crate::stop::Stop;
 
 /// How long to keep trying to write the record after a signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use pushback_events::stop::Stop;
 use pushback_manifest::InputError;
 use pushback_system::environment::reason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,7 +26,6 @@ use super::connections::{Connection, Connections};
 use super::handler::Service;
 use super::notice::{Journal, Notice};
 use super::sources::{Compile, Seen, Sources};
-use crate::stop::Stop;
 
 /// Most connections; an API server keeps some dozens.
 const CONNECTIONS: usize = 1024;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use pushback_conversion::ConversionPlans;
 use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoragePolicy, StoredState};
 use pushback_crd::schema::pipeline::Server;
+use pushback_events::Events;
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
 use serde_json::Value;
@@ -21,7 +22,6 @@ use super::note;
 use super::pass::Pace;
 use crate::app::lease::Lease;
 use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Written, guarded};
-use crate::event::Events;
 
 /// How long the API server may take to serve the versions of a changed definition.
 const SERVING: Duration = Duration::from_secs(60);

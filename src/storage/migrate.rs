@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pushback_crd::definition::{Blocker, StoredState};
+use pushback_events::Events;
 use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use super::rewrite::RewriteOptions;
 use super::rights;
 use super::{definitions, note};
 use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
-use crate::event::Events;
 
 /// Objects between two messages about progress.
 const BETWEEN_MESSAGES: u64 = 5_000;

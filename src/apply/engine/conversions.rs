@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_events::Event;
 use tokio::time::Instant;
 
 use super::progress::{Explanation, VersionReads};
 use super::view::ReadResponse;
 use super::{Engine, Progress};
-use crate::event::Event;
 use crate::plan::conversion_backends::ConversionBackend;
 use crate::storage::served_versions::{UnreadVersion, WithoutObjects, read_each};
 

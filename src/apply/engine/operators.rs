@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use pushback_events::{Unfinished, UnfinishedLine};
+
 use super::Engine;
 use super::progress::Progress;
-use crate::event::{Unfinished, UnfinishedLine};
 use crate::plan::PlannedOperator;
 
 impl Engine<'_> {

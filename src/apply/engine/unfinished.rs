@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_events::{FailedContainer, Unfinished, UnfinishedLine};
 use pushback_preflight::Operation;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -11,7 +12,6 @@ use super::progress::{Explanation, FailedWait};
 use super::{Engine, Progress};
 use crate::apply::write::ABSENT;
 use crate::cluster::FIELD_MANAGER;
-use crate::event::{FailedContainer, Unfinished, UnfinishedLine};
 use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::Planned;
 

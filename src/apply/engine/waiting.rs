@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_events::{Awaited, DiagnosticCode, Event, MatchedCondition, SeenObject, WaitOutcome};
 use pushback_manifest::config::{Config, WaitRule};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, object};
 use pushback_preflight::Operation;
@@ -18,7 +19,6 @@ use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
 use crate::cluster::core_kinds::{self, is_pod};
 use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
-use crate::event::{Awaited, DiagnosticCode, Event, MatchedCondition, SeenObject, WaitOutcome};
 use crate::plan::Planned;
 
 /// How long to wait before watching the events about an object and its Pods.

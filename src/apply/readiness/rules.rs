@@ -1,6 +1,7 @@
 //! Wait rules of Config: conditions that mean failure, success, or that dependents may proceed. Failures are checked
 //! before successes; conditions of an older generation are ignored.
 
+use pushback_events::{ConditionMeaning, MatchedCondition};
 use pushback_manifest::config::cel::{Outcome, Outcomes};
 use pushback_manifest::config::mask::MaskNumbers;
 use pushback_manifest::config::{ConditionMatcher, WaitRule};
@@ -11,7 +12,6 @@ use super::conditions::{Condition, describe, short};
 use super::context::Context;
 use super::fields::{generation, not_observed, observed_generation};
 use super::status::{Status, seconds};
-use crate::event::{ConditionMeaning, MatchedCondition};
 
 pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> Status {
     if rule.supports_observed_generation && observed_generation(object) != generation(object) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::event::MatchedCondition;
+use pushback_events::MatchedCondition;
 
 /// Readiness state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

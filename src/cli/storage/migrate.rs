@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::exit::ExitCode;
 use crate::report::storage_text;
 use crate::run::storage::migrate::MigrateRun;
 use crate::storage::migrate::MigrateOptions;

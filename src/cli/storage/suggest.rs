@@ -2,11 +2,11 @@
 
 use clap::Args;
 use pushback_conversion::suggestions;
+use pushback_events::exit::ExitCode;
 
 use super::convert::PlanArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::simple;
-use crate::exit::ExitCode;
 use crate::report::conversion_text;
 
 /// Guess which field became which.

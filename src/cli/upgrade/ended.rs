@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use pushback_events::exit::ExitCode;
+
 use super::arguments::Place;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::fail;
-use crate::exit::ExitCode;
 use crate::report::check::file::write_text;
 use crate::report::output::Output;
 use crate::report::release::formats::ReleaseReport;

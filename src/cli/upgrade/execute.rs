@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::DangerLevel;
 
 use super::arguments::{Place, ShownArgs};
@@ -14,7 +15,6 @@ use crate::app::lease::LockOptions;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
-use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::{Execute, Source};
 use crate::upgrade::inject::{ClusterScoped, Site};

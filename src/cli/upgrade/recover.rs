@@ -1,12 +1,12 @@
 //! `pushback upgrade recover`: reverts what killed runs of experiments have left in a cluster.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
 
 use super::execute::LockArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::exit::ExitCode;
 use crate::report::escape::terminal_safe;
 use crate::report::output::Output;
 use crate::run::error::CommandError;

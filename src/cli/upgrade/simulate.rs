@@ -2,6 +2,7 @@
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::suite::Tool;
 
 use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_path, report_format};
@@ -11,7 +12,6 @@ use super::recover::RecoverArgs;
 use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
-use crate::exit::ExitCode;
 use crate::report::release::formats::{self, Format};
 use crate::report::release::suite_text;
 use crate::run::answer::Answer;

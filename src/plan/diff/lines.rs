@@ -1,6 +1,7 @@
 //! Changes as single lines: every value on one line, short, and masked.
 //! Long values are truncated in the middle; multi-line strings are counted, not shown.
 
+use pushback_events::FieldLine;
 use pushback_objects::PathSegment;
 use serde_json::Value;
 
@@ -8,7 +9,6 @@ use super::change::FieldChange;
 use super::flow::{HIDDEN, describe_text, is_text, lines_of, shorten, write_flow};
 use super::mask::{Masked, is_masked, mask};
 use crate::edits::{Anchors, Edit, edits, ranges};
-use crate::event::FieldLine;
 
 const CHANGED: &str = "(secret, changed)";
 

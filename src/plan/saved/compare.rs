@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pushback_events::FieldLine;
 use pushback_objects::{ObjectKey, Position, Severity};
 use pushback_preflight::Operation;
 
 use super::{SavedFile, SavedFinding, SavedObject, SavedPolicy, SavedVerdict};
-use crate::event::FieldLine;
 
 /// Fields named in one sentence.
 const NAMED: usize = 3;

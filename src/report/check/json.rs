@@ -16,10 +16,10 @@ mod tests {
     use pushback_objects::{Finding, ObjectRef, Verdict};
     use pushback_preflight::{Outcome, RuleOutcome};
 
+    use pushback_events::{Counts, RuleLine};
     use serde_json::Value;
 
     use super::*;
-    use crate::event::{Counts, RuleLine};
     use crate::report::escape::is_hidden;
     use crate::report::fixture::{every_character, report_quoting};
 

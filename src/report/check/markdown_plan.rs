@@ -1,10 +1,10 @@
 //! The changes of a plan as Markdown, with their fields: what a reviewer looks at beside the findings. Secrets are masked
 //! in the lines that it gets.
 
+use pushback_events::{FieldLine, PlannedLine};
 use pushback_objects::text::counted;
 use pushback_preflight::Operation;
 
-use crate::event::{FieldLine, PlannedLine};
 use crate::report::markdown::{code, escaped};
 
 /// Most fields of one object.
@@ -53,9 +53,9 @@ fn block(line: &PlannedLine) -> String {
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use pushback_events::Event;
 
     use super::*;
-    use crate::event::Event;
     use crate::report::fixture;
 
     fn plan() -> Vec<PlannedLine> {

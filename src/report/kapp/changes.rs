@@ -1,13 +1,13 @@
 //! kapp's table of changes, and the line diffs before it.
 
 use jiff::Timestamp;
+use pushback_events::{Awaited, PlannedLine, Whole};
 use pushback_preflight::Operation;
 
 use super::style::Style;
 use super::table::{Column, Table, UnknownColumn, check};
 use super::ui::Ui;
 use super::{diff, state, words, yaml};
-use crate::event::{Awaited, PlannedLine, Whole};
 use crate::plan::sides;
 
 /// Strategy of what is compared and not written.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{EndCause, MissingApp, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
 use pushback_manifest::collect::Problem;
 use pushback_objects::{Finding, ObjectRef};
 use pushback_preflight::{Operation, registry};
 
 use super::words;
 use crate::cluster::ALREADY_EXISTS;
-use crate::event::{EndCause, MissingApp, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
-use crate::exit::ExitCode;
 
 /// What is known at the end of a run.
 #[derive(Debug)]

@@ -6,6 +6,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{
+    Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, MissingApp, PlannedLine, Said, WaitOutcome,
+};
 use pushback_objects::ObjectRef;
 use pushback_preflight::{Operation, registry};
 use serde_json::Value;
@@ -14,10 +18,6 @@ use super::style::Style;
 use super::ui::Ui;
 use super::{changes, errors, reports, state, words};
 use crate::cluster::NOT_FOUND;
-use crate::event::{
-    Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, MissingApp, PlannedLine, Said, WaitOutcome,
-};
-use crate::exit::ExitCode;
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::log_text::{failed_containers, tagged};
 use crate::report::output::Output;

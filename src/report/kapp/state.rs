@@ -1,9 +1,8 @@
 //! How an object is, in the words of kapp's waiters.
 
+use pushback_events::{ConditionMeaning, SeenObject};
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
-
-use crate::event::{ConditionMeaning, SeenObject};
 
 /// How an awaited object is; `message` is what the engine says of it, which has taken it for failed or not.
 #[must_use]

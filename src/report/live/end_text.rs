@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine};
+
 use super::options::RenderOptions;
 use super::progress::Progress;
-use crate::event::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine};
-use crate::exit::ExitCode;
 use crate::report::error_text::{hints_text, labelled};
 use crate::report::escape::terminal_safe;
 use crate::report::log_text::failed_containers;
@@ -213,9 +214,9 @@ fn figures(progress: &Progress, requests: u64, options: &RenderOptions) -> Strin
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
+    use pushback_events::WaitOutcome;
 
     use super::*;
-    use crate::event::WaitOutcome;
     use crate::report::fixture::{at, object, run_end, run_start, wait_done};
 
     fn ended(command: &str, event: &Event) -> String {

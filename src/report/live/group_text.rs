@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use pushback_events::GroupApp;
 use pushback_objects::text::counted;
 
 use super::options::RenderOptions;
-use crate::event::GroupApp;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::{Role, operation_look};
 use crate::report::words::{column_width, pad};

@@ -2,11 +2,11 @@
 
 use std::io;
 
+use pushback_events::{Event, SCHEMA_VERSION};
 use serde::Serialize;
 
 use super::options::RenderOptions;
 use super::renderer::{Moment, Renderer};
-use crate::event::{Event, SCHEMA_VERSION};
 use crate::report::error_text::error_text;
 use crate::report::escape::terminal_safe_json;
 use crate::report::output::Output;

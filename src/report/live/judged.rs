@@ -1,7 +1,8 @@
 //! Findings held back until all of them are known, so that what has one reason is told once.
 
+use pushback_events::Event;
+
 use super::options::RenderOptions;
-use crate::event::Event;
 use crate::report::cause_text::{Judged, judged_text};
 use crate::report::finding_text::finding_text;
 

@@ -4,6 +4,7 @@
 use std::io;
 use std::time::Duration;
 
+use pushback_events::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
 use pushback_preflight::judge::Outcome;
@@ -15,7 +16,6 @@ use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::renderer::{Moment, Renderer};
-use crate::event::{ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::cause_text::Look;
 use crate::report::error_text::place;
 use crate::report::escape::terminal_safe;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use console::measure_text_width;
+use pushback_events::FieldLine;
 use pushback_objects::text::counted;
 
-use crate::event::FieldLine;
 use crate::report::cause_text::Look;
 use crate::report::escape::terminal_safe;
 use crate::report::theme::Role;

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use console::measure_text_width;
+use pushback_events::{Counts, FieldLine, Millis, PlannedLine};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
 use pushback_preflight::Operation;
 
 use super::options::{DiffStyle, RenderOptions};
 use super::plan_fields::field_lines;
-use crate::event::{Counts, FieldLine, Millis, PlannedLine};
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::theme::{Role, Theme, operation_look};
 use crate::report::words::{column_width, counts_to_do, hang, object_columns, pad, took};

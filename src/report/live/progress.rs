@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use pushback_events::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
 use pushback_objects::{ObjectKey, ObjectRef};
 use pushback_preflight::Operation;
 
 use super::renderer::Moment;
-use crate::event::{Awaited, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::escape::terminal_safe;
 use crate::report::words::{column_width, object_columns};
 
@@ -213,8 +213,9 @@ pub fn retry_is_news(attempt: u32, delay: Millis) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pushback_events::{ChangeOutcome, Counts};
+
     use super::*;
-    use crate::event::{ChangeOutcome, Counts};
     use crate::report::fixture::{at, change_done, object, wait_done, wait_progress};
 
     #[test]

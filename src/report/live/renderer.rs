@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use pushback_events::Event;
 use pushback_system::environment::wall_clock;
-
-use crate::event::Event;
 
 /// A point in time, on both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

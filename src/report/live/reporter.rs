@@ -6,13 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, Event, Events, RunOutcome};
+
 use super::json::JsonRenderer;
 use super::options::{Format, RenderOptions};
 use super::plain::PlainRenderer;
 use super::renderer::{Clock, Moment, Renderer};
 use super::tty::TtyRenderer;
-use crate::event::{Counts, Event, Events, RunOutcome};
-use crate::exit::ExitCode;
 use crate::report::kapp::KappRenderer;
 use crate::report::output::Output;
 

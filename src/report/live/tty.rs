@@ -7,6 +7,7 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
+use pushback_events::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use pushback_objects::ObjectRef;
 use pushback_preflight::judge::Outcome;
 
@@ -18,7 +19,6 @@ use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::renderer::{Moment, Renderer};
-use crate::event::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use crate::report::cause_text::Look;
 use crate::report::error_text::{labelled, note_text, warning_text};
 use crate::report::escape::terminal_safe;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_events::{DiagnosticCode, Event};
 use pushback_system::atomic_file;
 
 use super::{identity, parts};
-use crate::event::{DiagnosticCode, Event};
 use crate::plan::saved::digests::Digests;
 use crate::plan::saved::{SCHEMA_VERSION, SavedPlan, SavedTool};
 use crate::run::compare::{Compare, Compared};

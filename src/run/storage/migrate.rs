@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, RunOutcome};
+
 use super::{Connected, connected};
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;

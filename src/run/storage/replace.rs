@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_crd::definition::crd::KIND as DEFINITION;
+use pushback_events::exit::ExitCode;
 use pushback_manifest::files;
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
@@ -16,7 +17,6 @@ use super::conversion::text;
 use super::{Connected, connected};
 use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
 use crate::cluster::{Address, ClusterError};
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::conversion_files::{self, FileRole, PlanDocument};

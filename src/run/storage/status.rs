@@ -1,7 +1,8 @@
 //! Reads which versions the objects of each definition are stored in.
 
+use pushback_events::exit::ExitCode;
+
 use super::connected;
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;

@@ -1,9 +1,9 @@
 //! Takes an old version off a definition: no longer served, or removed.
 
 use pushback_crd::definition::StoredState;
+use pushback_events::exit::ExitCode;
 
 use super::connected;
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pushback_events::exit::ExitCode;
 use pushback_objects::text::counted;
 use pushback_releases::{Release, ReleaseDiff, Severity, compare};
 
 use super::sides::Sides;
-use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
 use crate::upgrade::sources::{self, Side};

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use pushback_events::exit::ExitCode;
 use pushback_releases::Severity;
 use pushback_releases::definitions::{self, DefinitionsDiff, Options, Verdicts};
 
 use super::compare::{read, refusal};
 use super::sides::Sides;
-use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
 use crate::upgrade::sources::{self, Side};

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
 use pushback_objects::text::counted;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
@@ -17,8 +19,6 @@ use super::simulate::{Simulate, ready};
 use super::step::Upgrade;
 use crate::app::lease::LockOptions;
 use crate::cluster::{Cluster, Kinds};
-use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::answer::Notes;
 use crate::run::connect::ClusterOptions;

@@ -1,12 +1,12 @@
 //! Checks chaos experiments for what any runner or API server would reject, and a folder of models for completeness.
 
+use pushback_events::exit::ExitCode;
 use pushback_manifest::{InputError, InputWarning, LoadOptions, Manifest, collect};
 use pushback_objects::finding::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::experiment::{self, suite};
 use pushback_releases::versioned::{self, Check};
 
-use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
 use crate::upgrade::{sources, suite_folder};

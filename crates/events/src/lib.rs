@@ -3,16 +3,19 @@
 
 mod details;
 mod events;
+pub mod exit;
 mod group;
 mod logs;
+pub mod stop;
 
 use std::time::Duration;
 
 use pushback_crd::words;
+use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::{Finding, ObjectRef, Position};
 use pushback_preflight::Operation;
 use pushback_preflight::default_set::LeftOut;
-use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome};
+use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome, RuleResult};
 use pushback_preflight::waiver::BroadWaiver;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +25,6 @@ pub use details::{
 pub use events::Events;
 pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
-use pushback_manifest::excerpt::Excerpt;
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -559,6 +561,21 @@ pub struct RuleLine {
     /// Why the rule was skipped, or which facts it could not obtain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
+}
+
+impl From<&RuleResult> for RuleLine {
+    fn from(rule: &RuleResult) -> Self {
+        Self {
+            name: rule.name.clone(),
+            outcome: rule.outcome,
+            breaking: rule.breaking,
+            unknown: rule.unknown,
+            changes: rule.changes,
+            waived: rule.waived,
+            summary: rule.summary.clone(),
+            reasons: rule.unable.iter().chain(&rule.skipped).cloned().collect(),
+        }
+    }
 }
 
 /// One object that a run leaves unfinished.
