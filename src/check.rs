@@ -9,6 +9,7 @@ pub mod release_masks;
 pub mod report;
 pub mod second_look;
 
+use pushback_cluster::Kinds;
 use pushback_preflight::facts::{ClusterFacts, ClusterSide, Facts};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::rule::{Artefact, Judgement};
@@ -18,7 +19,6 @@ use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{CascadeSize, is_shared, policy};
 
 use self::ahead::Ahead;
-use crate::cluster::Kinds;
 use crate::plan::Plan;
 
 /// Result of running the rules.

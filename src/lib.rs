@@ -1,8 +1,6 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod cluster;
-
 pub mod app;
 
 pub mod storage;
@@ -24,5 +22,3 @@ pub mod run;
 pub mod cli;
 
 mod edits;
-
-pub mod managed_fields;

@@ -57,6 +57,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ClusterError, Kind};
 use pushback_crd::definition::CarryOver;
 use pushback_events::Owned;
 use pushback_manifest::InputError;
@@ -68,7 +69,6 @@ use pushback_preflight::{CascadeSize, Change, ChangeSet, Operation};
 
 use crate::app::inventory::{Entry, Inventory};
 use crate::app::record::{Observed, Record};
-use crate::cluster::{Address, ClusterError, Kind};
 use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};

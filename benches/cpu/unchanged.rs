@@ -8,14 +8,14 @@ use futures::stream::BoxStream;
 use pushback::app::identity::RECORD_LABEL;
 use pushback::app::inventory::{Entry, Inventory};
 use pushback::app::record::{AppName, OwnPart, observe, spec_for};
-use pushback::cluster::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
-    Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,
-};
 use pushback::plan::body::{self, Stamp};
 use pushback::plan::desired::{Desired, Placement, prepare};
 use pushback::plan::digest::{digest, live_digest};
 use pushback::plan::{Options, Plan, Request, build};
+use pushback_cluster::{
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
+    Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,
+};
 use pushback_manifest::config::Config;
 use pushback_manifest::yaml::{Limits, load};
 use pushback_manifest::{InputWarning, Manifest};

@@ -9,10 +9,7 @@ use futures::stream::BoxStream;
 use libfuzzer_sys::fuzz_target;
 use pushback::app::inventory::Inventory;
 use pushback::app::record::{AppName, observe};
-use pushback::cluster::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery, Page,
-    Patch, ServerVersion, WatchEvent, Written,
-};
+use pushback_cluster::{Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written};
 use pushback_system::environment::Environment;
 use serde_json::{Value, json};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pushback_cluster::{Cluster, ClusterError, ListQuery, list_all};
 use pushback_objects::{ObjectExt, ObjectKey};
 
 use super::identity::RECORD_LABEL;
 use super::record::{AppName, config_map_kind, observe};
-use crate::cluster::{Cluster, ClusterError, ListQuery, list_all};
 
 /// An app whose inventory lists an object.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Why an app cannot be read or written.
 
+use pushback_cluster::ClusterError;
+
 use super::identity::{QUALIFIED_SUFFIX, RECORD_LABEL, SCHEMA};
 use super::moving::Move;
-use crate::cluster::ClusterError;
 
 /// Why an app cannot be read or written.
 #[derive(Debug, thiserror::Error)]

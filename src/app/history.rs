@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ListQuery, Patch, list_all};
 use pushback_manifest::revision::Revision;
 use pushback_objects::{Finding, ObjectExt, bookkeeping};
 use serde_json::{Value, json};
 
 use super::identity::HISTORY_LABEL;
 use super::record::{AppError, AppName, config_map_kind};
-use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ListQuery, Patch, list_all};
 
 /// Number of entries that are kept.
 pub const KEEP: usize = 200;

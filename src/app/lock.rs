@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use pushback_cluster::Cluster;
 use pushback_system::environment::{Environment, boot_clock, process_is_gone};
 use serde::{Deserialize, Serialize};
 
 use super::record::{AppError, AppName, Record, reread};
-use crate::cluster::Cluster;
 
 /// Interval at which an observer polls a held lock.
 const POLL: Duration = Duration::from_millis(500);
@@ -125,9 +125,10 @@ pub async fn wait_until_free(
 
 #[cfg(test)]
 mod tests {
+    use pushback_cluster::Address;
+
     use super::super::record::{OwnPart, Phase, RecordWrite, config_map_kind};
     use super::*;
-    use crate::cluster::Address;
 
     #[test]
     fn only_a_dead_process_of_the_same_host_and_boot_is_gone() {
@@ -156,7 +157,7 @@ mod tests {
         patience: Duration,
     ) -> Result<Option<Record>, AppError> {
         let directory = tempfile::tempdir().unwrap();
-        let cluster = crate::cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
+        let cluster = pushback_cluster::directory::DirectoryCluster::open(directory.path()).unwrap();
         let environment = Environment::fixed(1);
         let app = AppName { name: "shop".to_owned(), namespace: "default".to_owned() };
         let write = RecordWrite {

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use pushback_cluster::{
+    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery,
+    Page, Patch, ServerVersion, WatchEvent, Written, merge,
+};
 use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
 use super::identity::RECORD_LABEL;
-use crate::cluster::{
-    Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, Kinds, ListQuery,
-    Page, Patch, ServerVersion, WatchEvent, Written, merge,
-};
 
 /// The ConfigMaps of one app, by name.
 #[derive(Debug, Default)]

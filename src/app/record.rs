@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ErrorKind, Kind};
 use pushback_objects::{ObjectExt, bookkeeping};
 use pushback_preflight::waiver::Accepted;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,6 @@ pub use super::identity::{AppName, QUALIFIED_SUFFIX};
 use super::inventory::Inventory;
 use super::lock::LockEntry;
 use super::moving::Move;
-use crate::cluster::{Address, Cluster, ErrorKind, Kind};
 
 /// kapp's data key.
 const SPEC_KEY: &str = "spec";
@@ -515,7 +515,7 @@ async fn patch_with(
     if !labels.is_null() {
         patch["metadata"]["labels"] = labels.clone();
     }
-    match cluster.patch(&before.address, &crate::cluster::Patch::Merge(patch), false).await {
+    match cluster.patch(&before.address, &pushback_cluster::Patch::Merge(patch), false).await {
         Ok(written) => Record::parse(before.address.clone(), &written.object),
         Err(error) if matches!(error.kind, ErrorKind::Conflict | ErrorKind::NotFound) => {
             Err(AppError::Changed { app: app.name.clone() })
@@ -539,7 +539,7 @@ pub(super) async fn write_shards(
             "metadata": {"name": name, "namespace": app.namespace, "labels": {INVENTORY_LABEL: inventory_label(&app.name)}},
             "data": {"entries": entries},
         });
-        let options = crate::cluster::ApplyOptions { force: true, ..Default::default() };
+        let options = pushback_cluster::ApplyOptions { force: true, ..Default::default() };
         async move {
             let written = cluster.apply(&address, &body, options).await;
             written.map(|_| name).map_err(AppError::cluster("write the app's inventory"))
@@ -551,8 +551,8 @@ pub(super) async fn write_shards(
 /// Names of all shards of an app, including those of killed runs. Best effort: those missed are found later.
 pub(super) async fn find_shards(cluster: &dyn Cluster, app: &AppName) -> Vec<String> {
     let selector = format!("{INVENTORY_LABEL}={}", inventory_label(&app.name));
-    let query = crate::cluster::ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
-    let Ok(page) = crate::cluster::list_all(cluster, &query).await else { return Vec::new() };
+    let query = pushback_cluster::ListQuery::new(config_map_kind(), Some(&app.namespace), &selector);
+    let Ok(page) = pushback_cluster::list_all(cluster, &query).await else { return Vec::new() };
     let stem = shard_stem(&app.name);
     page.items.iter().filter(|shard| is_shard(shard, &stem)).map(|shard| shard.name().to_owned()).collect()
 }
@@ -573,7 +573,7 @@ pub(super) async fn delete_shards(cluster: &dyn Cluster, app: &AppName, names: &
     let delete = async |name: &String| {
         let address = Address::new(config_map_kind(), &app.namespace, name);
         let found = cluster.get(&address).await.ok().flatten().filter(|found| is_shard(found, &stem))?;
-        let options = crate::cluster::DeleteOptions { uid: found.uid().to_owned(), ..Default::default() };
+        let options = pushback_cluster::DeleteOptions { uid: found.uid().to_owned(), ..Default::default() };
         cluster.delete(&address, &options).await.ok()
     };
     futures::future::join_all(names.iter().map(delete)).await;

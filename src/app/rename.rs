@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use pushback_objects::ObjectExt as _;
 use pushback_system::environment::Environment;
 use serde_json::{Map, Value, json};
@@ -19,7 +20,6 @@ use super::record::{
     AppError, LOCK_KEY, MOVE_KEY, OWN_KEY, OwnPart, QUALIFIED_SUFFIX, Record, RecordWrite, config_map_kind,
     delete_shards, find_shards, json_text, patch, read_inventory, reread, write_shards,
 };
-use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 
 /// Who moves a record, and how long it waits for others.
 #[derive(Clone, Copy, Debug)]

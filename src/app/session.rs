@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pushback_cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 use pushback_preflight::waiver::Accepted;
 use pushback_system::environment::{Environment, boot_clock};
 use serde_json::{Map, Value};
@@ -19,7 +20,6 @@ use super::record::{
     AppError, AppName, Observed, OwnPart, Phase, Record, RecordWrite, config_map_kind, delete_shards, find_shards,
     observe, reread, spec_for, write_lock, write_shards,
 };
-use crate::cluster::{Address, Cluster, DeleteOptions, ErrorKind, LocalLock};
 
 /// The arguments for opening a session.
 #[derive(Clone, Debug)]

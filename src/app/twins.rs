@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery, list_all};
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::identity::RECORD_LABEL;
 use super::inventory::Inventory;
 use super::record::{AppName, Observed, Record, config_map_kind, read_inventory};
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery, list_all};
 
 /// Another record with the same label value.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_cluster::Kind;
+use pushback_cluster::core_kinds::{self, is_pod};
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::readiness::Related;
-use crate::cluster::Kind;
-use crate::cluster::core_kinds::{self, is_pod};
 
 /// Most objects whose events are kept. A namespace also has events about unrelated objects.
 const MAX_EVENT_SUBJECTS: usize = 10_000;

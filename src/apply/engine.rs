@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pushback_cluster::Cluster;
 use pushback_events::stop::Stop;
 use pushback_events::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
 use pushback_manifest::config::Config;
@@ -39,7 +40,6 @@ use crate::app::inventory::Entry;
 use crate::app::session::Session;
 use crate::check::release_masks::ReleaseMasks;
 use crate::check::second_look::SecondLook;
-use crate::cluster::Cluster;
 use crate::plan::graph::Order;
 use crate::plan::saved::Deletion;
 use crate::plan::stored::StoredDifference;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Address, Cluster, Kinds};
 use pushback_events::stop::Stop;
 use pushback_events::{Event, Events};
 use pushback_objects::{ObjectExt, ObjectRef};
@@ -10,8 +11,6 @@ use pushback_preflight::Operation;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
-
-use crate::cluster::{Address, Cluster, Kinds};
 
 /// Time between two looks at objects that are being deleted.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, LogQuery, core_kinds};
 use pushback_events::{LogEvent, LogPart, LogSource};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinSet;
 
 use super::watch::{WatchUpdate, Watches};
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, LogQuery, core_kinds};
 
 /// Is told what is read, and says whether to go on.
 pub type Tell<'t> = dyn FnMut(LogEvent) -> ControlFlow<()> + Send + 't;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Page, WatchEvent, core_kinds, list_all};
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
-
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Page, WatchEvent, core_kinds, list_all};
 
 /// Interval between lists if watching is not possible or a list failed.
 const POLL: Duration = Duration::from_secs(2);

@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pushback_cluster::{
+    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
+};
 use pushback_crd::definition::CarryOver;
 use pushback_objects::ObjectExt;
 use pushback_preflight::{Operation, Verification};
@@ -34,9 +37,6 @@ pub(super) use successful::SuccessfulWrites;
 use crate::app::identity::{ORPHANED_LABEL, has_own_identity};
 use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
-use crate::cluster::{
-    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
-};
 use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;
 use crate::plan::saved::digests::set_otherwise_by_app;

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pushback_cluster::Cluster;
 use pushback_preflight::rule::Rule;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::{Answer, Need, Needs};
 use tokio::task::JoinHandle;
 
 use super::gather;
-use crate::cluster::Cluster;
 use crate::plan::Foresee;
 
 /// Questions that have been asked ahead.

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
+use pushback_cluster::{Address, Cluster, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::Answer;
 use pushback_preflight::cascade::{
     Cascade, CascadeCause, DeletedOwner, Dependent, EPHEMERAL_KINDS, Node, OwnerReference, UnlistedKind,
 };
 use serde_json::Value;
-
-use crate::cluster::{Address, Cluster, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn};
 
 /// Most lists sent concurrently.
 const CONCURRENCY: usize = 32;

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectRulesReview, SelfSubjectRulesReviewSpec};
+use pushback_cluster::{
+    Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn, list_all, pages, reviews,
+};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::cascade::UnlistedKind;
 use pushback_preflight::facts::AccessRule;
@@ -15,9 +18,6 @@ use pushback_preflight::{Answer, Need, Needs};
 use serde_json::Value;
 
 use super::{cascade, programs};
-use crate::cluster::{
-    Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn, list_all, pages, reviews,
-};
 
 /// Most needs answered concurrently; the cluster limits its requests itself.
 const CONCURRENCY: usize = 32;

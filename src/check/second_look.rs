@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, Kinds};
 use pushback_objects::Finding;
 use pushback_objects::object::is_custom_group;
 use pushback_preflight::judge::{Refused, RunReport};
@@ -14,7 +15,6 @@ use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{Change, ChangeSet, Facts, Need, Needs, Operation};
 
 use super::gather::gather;
-use crate::cluster::{Cluster, Kinds};
 
 /// What a run was judged by, kept to judge single changes again.
 #[derive(Debug)]
@@ -200,13 +200,13 @@ pub fn reason(refused: &Refused) -> String {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use pushback_cluster::directory::DirectoryCluster;
     use pushback_objects::ObjectRef;
     use pushback_preflight::Verification;
     use pushback_preflight::rule::{Checked, Memory, Rule, RuleMeta, Settings};
     use pushback_preflight::selection::{Origin, Selected};
 
     use super::*;
-    use crate::cluster::directory::DirectoryCluster;
 
     static META: RuleMeta = RuleMeta {
         name: "Counting",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{ArgAction, Args, ValueEnum};
 
+use pushback_cluster::ConnectOptions;
 use pushback_crd::definition::StoragePolicy;
 use pushback_manifest::LoadOptions;
 use pushback_objects::duration;
@@ -16,7 +17,6 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::app_name::{app_or_label, namespace};
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
-use crate::cluster::ConnectOptions;
 use crate::plan::UpdateStrategy;
 use crate::plan::part::Selection;
 use crate::report::DiffStyle;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future;
+use pushback_cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, Kind};
 use pushback_objects::ObjectKey;
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
@@ -15,7 +16,6 @@ use super::compared::Compared;
 use super::desired::Desired;
 use super::guard::{free_name, is_of_a_free_name, only_new};
 use super::live::Live;
-use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, Kind};
 
 /// The missing namespaces of a set.
 #[derive(Debug, Default)]

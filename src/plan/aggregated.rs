@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds};
 use pushback_objects::object;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::desired::Desired;
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds};
 
 /// What is known about the group versions of the desired objects: one request for each, on first use.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Compares two answers of the server about one object, as far as anything depends on them.
 
+use pushback_cluster::managed_fields as fields;
 use pushback_crd::schema::cel::are_equal_quantities;
 use pushback_objects::source::display_path;
 use pushback_objects::{ObjectRef, PathSegment};
@@ -7,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::diff::{self, DiffOptions, DiffSegment};
 use super::digest::own_entry;
-use crate::managed_fields as fields;
 
 /// Where an answer differs from an earlier one: anywhere in what a CRD defines, and in the applied fields of any other
 /// object. Fields of other managers and per-request server values do not count. Returns only paths: no mask applies.
@@ -117,8 +117,9 @@ fn is_same_value(set: &Value, written: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pushback_cluster::FIELD_MANAGER;
+
     use super::*;
-    use crate::cluster::FIELD_MANAGER;
 
     fn config_map(data: &Value, own: &Value) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "managedFields": [{

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, Kinds, ListQuery, list_all};
 use pushback_manifest::config::Config;
 use pushback_manifest::{InputError, collect};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
@@ -12,7 +13,6 @@ use serde_json::Value;
 use super::desired::{self, Desired, Placement};
 use super::live::Live;
 use super::{PlanError, helm};
-use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
 
 /// Objects that an API server serves in two groups: kind, older group, newer group.
 const SERVED_TWICE: [(&str, &str, &str); 7] = [

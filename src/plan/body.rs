@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::compact::kept;
+use pushback_cluster::managed_fields as fields;
 use pushback_manifest::config::rebase::{self, RebasedFrom};
 use pushback_manifest::config::{Config, Path, PathPart, PathRule, RebaseSource, matcher, path};
 use pushback_objects::source::value_at;
@@ -12,8 +14,6 @@ use serde_json::{Map, Value};
 use super::desired::Desired;
 use super::{original, renewal, takeover};
 use crate::app::identity::{ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
-use crate::cluster::compact::kept;
-use crate::managed_fields as fields;
 
 /// Annotation that says what becomes of an object when it goes from the app.
 const DELETE_STRATEGY: &str = "kapp.k14s.io/delete-strategy";
@@ -318,11 +318,11 @@ fn is_of_others(live: &Value, path: &[PathSegment]) -> bool {
         return !managers.is_empty() && *path == ["spec".into(), "replicas".into()];
     }
     // A predecessor's fields are taken over by this very apply: if omitted, they would be removed.
-    owners.any(|owner| owner.manager != crate::cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
+    owners.any(|owner| owner.manager != pushback_cluster::FIELD_MANAGER && !takeover::is_predecessor(owner))
 }
 
 /// Whether a manager is a person or a deploy tool.
 fn is_deployer(manager: &str) -> bool {
-    matches!(manager, crate::cluster::FIELD_MANAGER | "kapp" | "helm" | "before-first-apply" | "kustomize-controller")
+    matches!(manager, pushback_cluster::FIELD_MANAGER | "kapp" | "helm" | "before-first-apply" | "kustomize-controller")
         || manager.starts_with("kubectl")
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, ErrorKind, Kinds};
 use pushback_manifest::InputError;
 use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::Masker;
@@ -33,7 +34,6 @@ use super::{
 use crate::app::identity::has_copy;
 use crate::app::inventory::Entry;
 use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX};
-use crate::cluster::{Cluster, ErrorKind, Kinds};
 use crate::storage::carry_over::StorageOptions;
 
 /// The user's options for planning.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ClusterError, ErrorKind, estimate};
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, dropped_versions};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::{Operation, Verification};
@@ -10,7 +11,6 @@ use serde_json::Value;
 use super::compare::Context;
 use super::compared::Compared;
 use super::diff::{self, DiffOptions};
-use crate::cluster::{Address, ClusterError, ErrorKind, estimate};
 use crate::storage::replacement::{Replacement, way};
 
 /// The annotation of a definition that allows less than `--storage`.

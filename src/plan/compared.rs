@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ClusterError};
 use pushback_crd::definition::CarryOver;
 use pushback_objects::ObjectKey;
 use pushback_preflight::{Operation, TakenFrom, Verification};
@@ -11,7 +12,6 @@ use serde_json::Value;
 use super::diff::FieldChange;
 use super::digest::{BodyDigest, LiveDigest};
 use super::takeover::Takeover;
-use crate::cluster::{Address, ClusterError};
 use crate::storage::converting::Conversion;
 
 /// The result of comparing one object, before the rest of the set is taken into account.

@@ -1,6 +1,8 @@
 //! The fields that an apply takes over: those that other managers own in the live object, but not in the result.
 //! Fields of equal value are shared and cause no conflict.
 
+use pushback_cluster::FIELD_MANAGER;
+use pushback_cluster::managed_fields::{self as fields, Element, ManagerEntry, Owner, STATUS};
 use pushback_manifest::config::mask::{Cover, MaskNumbers, Masker};
 use pushback_objects::PathSegment;
 use pushback_objects::source::display_path;
@@ -10,8 +12,6 @@ use serde_json::Value;
 use super::compared::Compared;
 use super::diff::{FieldChange, Masked};
 use super::takeover;
-use crate::cluster::FIELD_MANAGER;
-use crate::managed_fields::{self as fields, Element, ManagerEntry, Owner, STATUS};
 
 /// What other managers of the live object lose by an update; nothing for any other change. `masker` hides keys in paths,
 /// `policy_masker` values, which are judged.

@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use pushback_cluster::{Kind, Kinds};
 use pushback_manifest::{InputError, InputWarning, Manifest};
 use pushback_objects::bookkeeping::{is_membership_label, is_reserved_label};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
@@ -12,7 +13,6 @@ use pushback_preflight::api_lifecycle::{self, NEWEST, State};
 use serde_json::Value;
 
 use super::annotations::{self, Strategies, UpdateStrategy};
-use crate::cluster::{Kind, Kinds};
 
 /// One desired object.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Names the fields that other managers have set in the app's objects, beside or against their manifests. The plan leaves them
 //! alone.
 
+use pushback_cluster::FIELD_MANAGER;
+use pushback_cluster::managed_fields::foreign_fields;
 use pushback_preflight::Operation;
 
 use super::{PlanWarning, Planned};
-use crate::cluster::FIELD_MANAGER;
-use crate::managed_fields::foreign_fields;
 
 /// The fields of other managers that a plan names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Bodies that the server accepts only as a new object, or under an unused name.
 //! They keep a request from affecting any other object.
 
+use pushback_cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind};
 use serde_json::Value;
 
 use super::digest::digest;
-use crate::cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind};
 
 /// Why the server would refuse the object as a new one. Asks with an unused name.
 pub async fn refusal_as_new(cluster: &dyn Cluster, address: &Address, mut body: Value) -> Option<ClusterError> {

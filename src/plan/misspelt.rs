@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, guarded};
 use pushback_manifest::config::path;
 use pushback_objects::Finding;
 use serde_json::Value;
@@ -10,7 +11,6 @@ use super::absent;
 use super::compared::Compared;
 use super::desired::Desired;
 use super::refusal;
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, guarded};
 
 /// An object with more misspelt fields than this has the wrong kind.
 const QUESTIONS: usize = 20;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_cluster::Address;
 use pushback_crd::definition::{
     CarryOver, Crd, StoredState, Strategy, dropped_versions, pair_losses, path::field_path,
 };
@@ -14,7 +15,6 @@ use pushback_preflight::operator_workloads::{DefinedResource, OPERATOR_OF, opera
 use serde_json::Value;
 
 use super::{Planned, PlannedOperator};
-use crate::cluster::Address;
 
 /// Records the operators to pause for each CRD, and those to resume. `tells_order`: whether workloads come after CRDs where
 /// no operator is recognised.

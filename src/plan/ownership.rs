@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_cluster::{Cluster, ListQuery, list_all};
 use pushback_events::Owned;
 use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
@@ -14,7 +15,6 @@ use super::desired::Desired;
 use super::live::Live;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::{Observed, config_map_kind};
-use crate::cluster::{Cluster, ListQuery, list_all};
 
 /// Refuses objects that carry another app's label, with an error that names the app.
 pub(super) async fn check(

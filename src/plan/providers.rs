@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_cluster::{ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::desired::Desired;
-use crate::cluster::{ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 
 /// Why a refusal is inconclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, Kinds, ListQuery, list_all};
 use pushback_objects::{Finding, ObjectExt, ObjectRef, Verdict};
 use pushback_preflight::Operation;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use super::absent::Absent;
 use super::desired::Desired;
 use super::live::Live;
 use super::refusal::RULE;
-use crate::cluster::{Cluster, Kinds, ListQuery, list_all};
 
 /// The namespaces in which objects are probably created. One that does not exist has no quotas.
 #[must_use]

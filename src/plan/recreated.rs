@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_cluster::{Address, Cluster, ErrorKind, estimate};
 use pushback_objects::{Finding, ObjectExt, ObjectKey, Verdict};
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
@@ -17,7 +18,6 @@ use super::diff::{self, DiffOptions};
 use super::guard::refusal_as_new;
 use super::live::Live;
 use super::refusal::RULE;
-use crate::cluster::{Address, Cluster, ErrorKind, estimate};
 
 /// Check of the finding for an object whose parent is deleted and not created again.
 const CHECK: &str = "deleted-parent";

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
 use pushback_objects::source::display_path;
 use pushback_objects::{Finding, PathSegment, Position, Positions, Verdict};
 use pushback_preflight::registry;
 use serde_json::Value;
 
 use super::desired::{Desired, takes_more_along};
-use crate::cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
 
 /// The rule name of these findings.
 pub const RULE: &str = "server";

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_cluster::{Cluster, ClusterError};
 use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
 use pushback_preflight::Operation;
@@ -14,7 +15,6 @@ use super::{PlanError, Planned};
 use crate::app::identity::APP_LABEL;
 use crate::app::record::{AppName, Observed};
 use crate::app::twins::{self, Records};
-use crate::cluster::{Cluster, ClusterError};
 
 /// Lists the cluster's records ahead of a check; `None` where no record can claim the app's objects.
 pub(super) async fn records(cluster: &dyn Cluster, observed: &Observed) -> Option<Records> {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pushback_cluster::FIELD_MANAGER;
+use pushback_cluster::managed_fields::{FieldSet, managers, project, project_without_keys};
 use pushback_events::{Awaited, Whole};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use pushback_preflight::Operation;
@@ -13,8 +15,6 @@ use super::annotations::CreateStrategy;
 use super::digest::is_secret;
 use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
 use crate::app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
-use crate::cluster::FIELD_MANAGER;
-use crate::managed_fields::{FieldSet, managers, project, project_without_keys};
 
 /// The newest live version of every versioned object of the app, by its identity in the input.
 #[must_use]

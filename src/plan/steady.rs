@@ -1,10 +1,9 @@
 //! Whether two reads of an object show the same state. Controllers write its status all the time, which concerns neither
 //! a comparison nor a write.
 
+use pushback_cluster::managed_fields::STATUS;
 use pushback_objects::ObjectExt;
 use serde_json::{Map, Value};
-
-use crate::managed_fields::STATUS;
 
 /// Whether nothing but the status differs, and who wrote it.
 #[must_use]

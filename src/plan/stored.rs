@@ -1,6 +1,7 @@
 //! Compares what the server announced of a write with what it stored, in every field that the manifest sets. Admission
 //! can tell a dry run from a write.
 
+use pushback_cluster::managed_fields::{FieldSet, selects};
 use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use pushback_objects::source::{display_path, value_at};
 use pushback_objects::{ObjectRef, PathSegment};
@@ -8,7 +9,6 @@ use serde_json::Value;
 
 use super::diff::{self, DiffOptions, DiffSegment, FieldChange};
 use super::digest::own_entry;
-use crate::managed_fields::{FieldSet, selects};
 
 /// Prefix of the volume that the server adds to each Pod, under a new name each time.
 const TOKEN_VOLUME: &str = "kube-api-access-";

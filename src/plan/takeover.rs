@@ -9,6 +9,8 @@ mod preview;
 mod tests;
 mod versions;
 
+use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
+use pushback_cluster::{FIELD_MANAGER, Patch};
 use pushback_crd::definition::listed;
 use pushback_objects::object::split_api_version;
 use pushback_objects::source::display_path;
@@ -17,8 +19,6 @@ use serde_json::{Value, json};
 
 use super::diff::FieldChange;
 use crate::app::identity::ORIGINAL_ANNOTATIONS;
-use crate::cluster::{FIELD_MANAGER, Patch};
-use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 pub use autoscaler::targets;
 pub use blocking::{BlockingField, unblock};

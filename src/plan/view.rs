@@ -1,5 +1,6 @@
 //! The plan for display: lines and texts, Secrets masked.
 
+use pushback_cluster::estimate;
 use pushback_events::{Counts, PlannedLine};
 use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::Masker;
@@ -8,7 +9,6 @@ use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::{Plan, Planned, diff};
-use crate::cluster::estimate;
 
 /// How to show a plan.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pushback_cluster::directory::{DirectoryCluster, RECORDS};
 use pushback_manifest::collect::{self, LoadError};
 use pushback_manifest::files::shown;
 use pushback_manifest::git::GitTree;
@@ -14,7 +15,6 @@ use pushback_objects::Position;
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
 use super::error::CommandError;
 use super::options::{PlanOptions, RunOptions};
-use crate::cluster::directory::{DirectoryCluster, RECORDS};
 use crate::plan::desired::Placement;
 
 /// Codes of warnings about how the base is read.

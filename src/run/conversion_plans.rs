@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::ClusterError;
 use pushback_conversion::{GivenPlan, PlanSource};
 use pushback_crd::stack;
 use pushback_manifest::{InputError, InputWarning};
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use super::error::CommandError;
 use super::setup::Setup;
-use crate::cluster::ClusterError;
 use crate::plan::{Plan, Planned};
 use crate::storage::definitions;
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, Kind, ListQuery, list_all};
 use pushback_events::{Awaited, Event, PlannedLine, Target, Whole};
 use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::{MaskNumbers, Masker};
@@ -16,7 +17,6 @@ use super::options::{Details, RunOptions};
 use super::running::Run;
 use super::setup::Setup;
 use crate::apply::tree;
-use crate::cluster::{Cluster, Kind, ListQuery, list_all};
 use crate::plan::{Plan, Planned, UpdateStrategy, sides};
 
 /// The server and its nodes; `None` on a directory. Nodes that may not be listed are left out.

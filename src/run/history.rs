@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pushback_cluster::Cluster;
 use pushback_events::Target;
 use serde_json::Value;
 
@@ -13,7 +14,6 @@ use super::options::AppOptions;
 use super::{details, unknown_app};
 use crate::app::history::{self, Entry};
 use crate::app::record::{AppName, Record, observe};
-use crate::cluster::Cluster;
 
 /// Options of a look at an app's record and history.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! Lists the apps of one namespace or of all.
 
+use pushback_cluster::{ListQuery, list_all};
 use pushback_events::Target;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use super::options::NamespaceOptions;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::listing::listed;
 use crate::app::record::config_map_kind;
-use crate::cluster::{ListQuery, list_all};
 use crate::plan::filter::ObjectFilter;
 
 /// Options of a list.

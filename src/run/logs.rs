@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::core_kinds;
 use pushback_events::LogEvent;
 use pushback_objects::ObjectExt;
 use pushback_system::redact::Secrets;
@@ -14,7 +15,6 @@ use super::options::AppOptions;
 use super::unknown_app;
 use crate::app::record::observe;
 use crate::apply::pod_logs::{self, Tell, Wanted};
-use crate::cluster::core_kinds;
 use crate::plan::live;
 
 /// What to read.

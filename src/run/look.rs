@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{ListQuery, list_all};
 use pushback_events::{DiagnosticCode, Event};
 use pushback_objects::{ObjectExt, bookkeeping};
 use serde_json::Value;
@@ -15,7 +16,6 @@ use super::setup::Setup;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::lock;
 use crate::app::record::{AppName, Observed, config_map_kind, observe};
-use crate::cluster::{ListQuery, list_all};
 
 /// Reads the app. With `patience`, the app is about to be written: waits until no other run holds its lock.
 ///

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Kind, ListQuery, list_all};
 use pushback_manifest::InputWarning;
 use pushback_objects::ObjectExt;
 
@@ -9,7 +10,6 @@ use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::NamespaceOptions;
-use crate::cluster::{Kind, ListQuery, list_all};
 
 /// Shows nothing.
 #[derive(Clone, Copy, Debug)]

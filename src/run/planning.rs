@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::directory::DirectoryCluster;
+use pushback_cluster::{Cluster, Kinds};
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, Event};
 use pushback_manifest::{InputWarning, Manifest};
@@ -17,8 +19,6 @@ use super::setup::Setup;
 use super::{conversion_plans, details};
 use crate::app::record::Observed;
 use crate::check;
-use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::{Cluster, Kinds};
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, NamedDrift, Plan, helm};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::Address;
 use pushback_events::EndCause;
 use pushback_system::atomic_file;
 use serde_json::json;
@@ -15,7 +16,6 @@ use crate::app::lease::LockOptions;
 use crate::app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
 use crate::app::{error::AppError, moving::Place};
-use crate::cluster::Address;
 
 /// Reads the app; where there is none, the one of the earlier name.
 ///

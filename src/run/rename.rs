@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::Cluster;
 use pushback_events::Target;
 use pushback_system::environment::Environment;
 
@@ -15,7 +16,6 @@ use super::unknown_app;
 use crate::app::moving::Place;
 use crate::app::record::{AppName, QUALIFIED_SUFFIX, observe};
 use crate::app::rename::{self, Mover};
-use crate::cluster::Cluster;
 
 /// Options of a rename.
 #[derive(Clone, Debug)]

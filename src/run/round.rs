@@ -1,6 +1,7 @@
 //! One round of a run that writes: consent to the plan, then carrying it out. If somebody else has changed what the
 //! plan is based on, another round starts.
 
+use pushback_cluster::LocalLock;
 use pushback_events::PlannedLine;
 
 use super::error::CommandError;
@@ -11,7 +12,6 @@ use super::setup::Setup;
 use super::write::{WriteEnd, Writing, lock_locally};
 use crate::app::record::{AppError, Phase};
 use crate::apply::engine::Outcome;
-use crate::cluster::LocalLock;
 use crate::plan::{self, Plan};
 
 /// Most plans made before anything is written, when somebody else keeps changing what they are based on.

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pushback_cluster::{Cluster, Notice, Notices};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{DiagnosticCode, EndCause, Event, Events};
@@ -17,7 +18,6 @@ use super::error::CommandError;
 use super::outcome::End;
 use super::signals::{self, until_stopped};
 use crate::app::record::AppName;
-use crate::cluster::{Cluster, Notice, Notices};
 
 /// The place where a run is shown and questions are asked.
 pub trait Terminal: Send + Sync {

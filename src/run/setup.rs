@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use pushback_cluster::{Cluster, ClusterError, Kinds};
 use pushback_conversion::ConversionPlans;
 use pushback_events::Event;
 use pushback_manifest::config::Config;
@@ -24,7 +25,6 @@ use super::running::Run;
 use super::signals::until_stopped;
 use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::check::ahead::Ahead;
-use crate::cluster::{Cluster, ClusterError, Kinds};
 
 /// Everything that a command has before it reads the app.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use pushback_cluster::{Cluster, ListQuery, list_all};
 use pushback_events::{EndCause, MissingApp};
 use pushback_objects::suggest::nearest;
 use pushback_objects::{ObjectExt, bookkeeping};
@@ -10,7 +11,6 @@ use pushback_objects::{ObjectExt, bookkeeping};
 use super::error::CommandError;
 use crate::app::identity::RECORD_LABEL;
 use crate::app::record::{AppName, config_map_kind};
-use crate::cluster::{Cluster, ListQuery, list_all};
 
 /// Most apps suggested.
 const SHOWN: usize = 3;

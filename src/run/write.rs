@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{ErrorKind, LocalLock};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{Counts, Event};
@@ -26,7 +27,6 @@ use crate::app::session::{Opening, Session};
 use crate::apply::engine::{Engine, Outcome, Progress};
 use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;
-use crate::cluster::{ErrorKind, LocalLock};
 use crate::plan::{Plan, entry};
 
 /// How long to keep trying to write the record after a signal.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::{FutureExt, StreamExt, stream};
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Patch, Turn};
 use pushback_conversion::{Converter, Lost, NoPrograms, Operation, Why};
 use pushback_crd::definition::{CONVERTING, StoredState, Upgrade};
 use pushback_crd::path::{display_path, pointer_key};
@@ -20,7 +21,6 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::definitions::object_kind;
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Patch, Turn};
 
 /// Objects a page: whole ones are read.
 const PAGE: u32 = 100;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn};
 use pushback_crd::definition::StoredState;
 use pushback_crd::definition::crd::{GROUP, KIND};
 use serde_json::Value;
-
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Pages, Turn};
 
 /// Definitions per page: one can be over a megabyte.
 const PAGE: u32 = 100;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_cluster::{Cluster, ClusterError, ListQuery, Pages, Turn};
 use pushback_crd::definition::{Crd, StoredState, Strategy, Upgrade, listed};
 use pushback_crd::path::display_path;
 use pushback_crd::schema::pipeline::{self, Resource, Server};
@@ -10,7 +11,6 @@ use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::definitions::object_kind;
-use crate::cluster::{Cluster, ClusterError, ListQuery, Pages, Turn};
 
 /// Objects a page: whole ones are read.
 const PAGE: u32 = 100;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
 use pushback_crd::definition::{Blocker, StoredState};
 use pushback_events::Events;
 use pushback_objects::ObjectExt;
@@ -16,7 +17,6 @@ use super::record::{Progress, ProgressRecord};
 use super::rewrite::RewriteOptions;
 use super::rights;
 use super::{definitions, note};
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
 
 /// Objects between two messages about progress.
 const BETWEEN_MESSAGES: u64 = 5_000;

@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 
+use pushback_cluster::{Patch, label_query};
 use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
-
-use crate::cluster::{Patch, label_query};
 
 /// The annotation of a paused workload: the number of replicas that it had.
 pub const PAUSED_REPLICAS: &str = "pushback.dev/paused-replicas";

@@ -1,11 +1,11 @@
 //! What a migration of one or several definitions came to, with what to do about the rest.
 
+use pushback_cluster::ErrorKind;
 use pushback_crd::definition::Blocker;
 use pushback_events::exit::ExitCode;
 use serde::Serialize;
 
 use super::migrate::{MigrateError, Migration};
-use crate::cluster::ErrorKind;
 
 /// What was done.
 #[derive(Clone, Debug, Default, Serialize)]

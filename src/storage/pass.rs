@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn};
 use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use tokio::sync::Mutex;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::rewrite::{Effects, Rewrite, RewriteOptions, rewrite};
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn};
 
 /// Most failures that are kept with their messages.
 const KEPT_FAILURES: usize = 20;

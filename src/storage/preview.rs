@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, ListQuery, Pages, Turn, guarded};
 use pushback_conversion::{GivenPlan, Operation};
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{CarryOver, PairLoss, StoragePolicy, StoredState, Upgrade, pair_losses};
@@ -17,7 +18,6 @@ use serde_json::Value;
 
 use super::definitions::object_kind;
 use super::replacement::Replacement;
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, ListQuery, Pages, Turn, guarded};
 
 /// Objects a page: whole ones are read.
 const PAGE: u32 = 100;

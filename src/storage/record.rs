@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
 use pushback_crd::definition::StoredState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::pass::Shard;
 use crate::app::record::config_map_kind;
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
 
 /// Key in the ConfigMap.
 const KEY: &str = "progress.json";
@@ -102,7 +102,7 @@ impl ProgressRecord {
     /// # Errors
     /// The cluster's error.
     pub async fn remove(&self, cluster: &dyn Cluster) -> Result<(), ClusterError> {
-        cluster.delete(&self.address, &crate::cluster::DeleteOptions::default()).await.map(drop)
+        cluster.delete(&self.address, &pushback_cluster::DeleteOptions::default()).await.map(drop)
     }
 
     /// `shop/storage-migration.cogs.ex.com`.

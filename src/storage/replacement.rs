@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, guarded};
 use pushback_conversion::GivenPlan;
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, converting_bridge};
 use pushback_crd::schema::pipeline::Server;
@@ -13,7 +14,6 @@ use serde_json::Value;
 
 use super::converting::Conversion;
 use super::losses::{self, Losses};
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, guarded};
 
 /// What is done to the stored objects of a definition when another form of it is written.
 #[derive(Clone, Debug)]

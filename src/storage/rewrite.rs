@@ -7,12 +7,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, FIELD_MANAGER, Kind, Patch, Written};
 use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::converting::Mark;
-use crate::cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, FIELD_MANAGER, Kind, Patch, Written};
 
 /// Most attempts for an object that others write too: with its resource version first, then as often without.
 const ATTEMPTS: u32 = 10;

@@ -1,11 +1,10 @@
 //! What a migration needs to be allowed: asked before its first write, and printed as the smallest role that is enough.
 
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, reviews};
 use pushback_crd::definition::StoredState;
 use pushback_crd::definition::crd::GROUP;
 use serde_json::{Value, json};
-
-use crate::cluster::{Cluster, ClusterError, ErrorKind, reviews};
 
 /// Resource name of definitions.
 const DEFINITIONS: &str = "customresourcedefinitions";

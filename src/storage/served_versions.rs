@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery};
 use pushback_crd::definition::StoredState;
 use pushback_objects::ObjectExt as _;
 use serde_json::{Value, json};
 
 use super::definitions::object_kind;
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery};
 
 /// The way in which versions are tried if there is no object to read.
 #[derive(Clone, Debug)]

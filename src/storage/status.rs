@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, pages};
 use pushback_crd::definition::StoredState;
 use serde::Serialize;
 
 use super::definitions;
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, pages};
 
 /// Requests for numbers of objects at the same time.
 const COUNTS_AT_ONCE: usize = 8;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, ClusterError, Kind, Patch};
 use pushback_crd::definition::StoredState;
 use serde_json::{Value, json};
 
 use super::definitions;
-use crate::cluster::{Cluster, ClusterError, Kind, Patch};
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

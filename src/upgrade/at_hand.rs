@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery};
 use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::generate::AtHand;
 use pushback_releases::Release;
 use serde_json::Value;
-
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery};
 
 /// Most objects of a kind that are looked at in one namespace, or in all.
 const MOST_OBJECTS: usize = 100;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use pushback_cluster::{Address, ClusterError, ErrorKind, Kinds};
 use pushback_objects::object::split_api_version;
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use super::difference::{self, FieldChange};
 use super::mark::mark_place;
 use super::owners;
 use super::place::Place;
-use crate::cluster::{Address, ClusterError, ErrorKind, Kinds};
 
 /// The changed object, in the state in which it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

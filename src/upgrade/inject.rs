@@ -18,6 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
@@ -27,7 +28,6 @@ pub use self::scope::ClusterScoped;
 use super::change::{Change, Step, Target};
 use super::journal::IS_OBJECT;
 use super::mark::{MARK, mark_place};
-use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 
 /// Most attempts to delete an object that others write at the same time.
 const DELETIONS: u32 = 8;

@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use pushback_cluster::{
+    Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds, ListQuery, Patch, list_all,
+};
 use pushback_objects::ObjectExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,9 +16,6 @@ use sha2::{Digest, Sha256};
 
 use super::change::Step;
 use super::mark::MARK;
-use crate::cluster::{
-    Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds, ListQuery, Patch, list_all,
-};
 
 /// The label's value on journals.
 const IS_JOURNAL: &str = "journal";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use pushback_objects::ObjectExt;
 use pushback_system::environment::{Environment, boot_clock};
 use serde_json::{Value, json};
@@ -14,7 +15,6 @@ use super::journal::{IS_LOCK, marked};
 use super::mark::MARK;
 use crate::app::lease::{Lease, LockLost, LockOptions, Renew, Renewed};
 use crate::app::lock::LockEntry;
-use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 
 /// Name of the Lease in a namespace.
 pub const LEASE: &str = "pushback-experiments";

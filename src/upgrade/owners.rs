@@ -2,11 +2,11 @@
 //! must return the fields to their managers, because an apply neither prunes nor recognises fields that it silently
 //! lost.
 
+use pushback_cluster::FIELD_MANAGER;
+use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 use serde_json::{Map, Value, json};
 
 use super::place::{Place, Segment};
-use crate::cluster::FIELD_MANAGER;
-use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 
 /// The `managedFields` entries that own these places, reduced to them. Entries of subresources are left to those who
 /// write them.

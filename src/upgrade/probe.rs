@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Patch};
 use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::change::recreatable;
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, Patch};
 
 /// From here on users notice; the server gives up at 30 s.
 pub const SLOW_SECONDS: f64 = 10.0;

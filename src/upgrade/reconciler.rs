@@ -1,13 +1,13 @@
 //! Evidence that an operator is at work on an object. Without any, an injection that nobody undoes says nothing about
 //! the operator.
 
+use pushback_cluster::managed_fields::{Element, ManagerEntry, managers};
+use pushback_cluster::{Cluster, FIELD_MANAGER};
 use pushback_objects::object::is_custom_group;
 use pushback_preflight::experiment::{Check, Experiment};
 use serde_json::Value;
 
 use super::change::Target;
-use crate::cluster::{Cluster, FIELD_MANAGER};
-use crate::managed_fields::{Element, ManagerEntry, managers};
 
 /// Kinds of workloads that checks name, and where their status counts ready Pods.
 const WORKLOADS: [(&str, &str); 3] = [

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds};
 use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
@@ -13,7 +14,6 @@ use super::inject::guarded;
 use super::mark::{MARK, mark_place};
 use super::owners;
 use super::place::Place;
-use crate::cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds};
 
 /// Most attempts for a write that conflicts with others.
 const ATTEMPTS: u32 = 8;

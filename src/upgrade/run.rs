@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
 use pushback_events::stop::Stop;
 use pushback_objects::{ObjectExt, ObjectKey};
 use pushback_preflight::experiment::{Check, Experiment, InjectionType};
@@ -31,7 +32,6 @@ use super::outcome::{Outcome, Verdict};
 use super::reconciler;
 use super::revert::{Requester, RevertOutcome, revert};
 use super::steady::{self, POLL, all_pass};
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kinds, ListQuery, list_all};
 
 /// Default time limit for reaching the steady state.
 const SETTLE: Duration = Duration::from_secs(30);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use pushback_objects::object::is_custom_group;
 use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
@@ -14,7 +15,6 @@ use super::loss;
 use super::mark::MARK;
 use super::steady::CheckResult;
 use crate::app::record::{AppError, AppName, observe};
-use crate::cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
 /// ConfigMaps that the cluster puts into every namespace; they are created and deleted with it.
 const IN_EVERY_NAMESPACE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
@@ -175,7 +175,7 @@ impl Before {
         for key in &self.disowned(cluster).await? {
             // An object without its kind is gone, too.
             let Some(kind) = kinds.preferred(&key.group, &key.kind) else { continue };
-            let address = crate::cluster::Address::new(Arc::clone(kind), &key.namespace, &key.name);
+            let address = pushback_cluster::Address::new(Arc::clone(kind), &key.namespace, &key.name);
             if cluster.get(&address).await?.is_some_and(|live| !live.is_terminating()) {
                 orphans.push(address.to_string());
             }

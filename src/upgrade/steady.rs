@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pushback_cluster::{Cluster, ClusterError, ErrorKind};
 use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::{Check, Experiment};
 use serde::Serialize;
@@ -10,7 +11,6 @@ use tokio::time::Instant;
 
 use super::change::Target;
 use super::place::Place;
-use crate::cluster::{Cluster, ClusterError, ErrorKind};
 
 /// Interval between checks.
 pub const POLL: Duration = Duration::from_secs(1);

@@ -1,8 +1,9 @@
 //! Two runs that create the same record.
 
+use pushback_cluster::ListQuery;
+use pushback_cluster::directory::DirectoryCluster;
+
 use super::*;
-use crate::cluster::ListQuery;
-use crate::cluster::directory::DirectoryCluster;
 
 #[tokio::test]
 async fn record_that_another_run_creates_in_the_folder_meanwhile_is_a_change() {

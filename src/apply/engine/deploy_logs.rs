@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Cluster, ListQuery, core_kinds, list_all};
 use pushback_events::{Event, Events, LogEvent};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::{Engine, failure_logs};
 use crate::apply::pod_logs::{Share, Tails, Wanted};
-use crate::cluster::{Cluster, ListQuery, core_kinds, list_all};
 use crate::plan::{Plan, deploy_logs};
 
 /// How long to look for the Pods that are there before the first write.

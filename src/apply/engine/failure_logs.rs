@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use futures::StreamExt;
+use pushback_cluster::{Address, Cluster, ErrorKind, ListQuery, LogQuery, core_kinds, list_all};
 use pushback_events::FailedContainer;
 use pushback_preflight::Operation;
 use pushback_system::redact::Secrets;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use super::{Engine, Progress};
 use crate::apply::children::{Children, has_children};
 use crate::apply::readiness::{self, FailingContainer};
-use crate::cluster::{Address, Cluster, ErrorKind, ListQuery, LogQuery, core_kinds, list_all};
 use crate::plan::Plan;
 
 /// How long reading may take in all: the run's result is known already.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, ErrorKind, Kind, ListQuery};
 use pushback_objects::ObjectExt;
 use pushback_objects::object::is_custom_group;
 use pushback_preflight::Operation;
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use super::Engine;
 use super::view::ReadResponse;
-use crate::cluster::{Cluster, ErrorKind, Kind, ListQuery};
 
 /// How many objects of a kind are looked at. One of them with a status is enough.
 const LOOKED_AT: u32 = 50;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use pushback_cluster::FIELD_MANAGER;
+use pushback_cluster::managed_fields::{ForeignField, foreign_fields};
 use pushback_events::{FailedContainer, Unfinished, UnfinishedLine};
 use pushback_preflight::Operation;
 use serde_json::Value;
@@ -11,8 +13,6 @@ use tokio::time::Instant;
 use super::progress::{Explanation, FailedWait};
 use super::{Engine, Progress};
 use crate::apply::write::ABSENT;
-use crate::cluster::FIELD_MANAGER;
-use crate::managed_fields::{ForeignField, foreign_fields};
 use crate::plan::Planned;
 
 /// Most fields of others that are named with an object that is not ready.

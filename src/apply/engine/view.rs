@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, ClusterError, Kind};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -10,7 +11,6 @@ use tokio::task::JoinSet;
 use super::deploy_logs::DeployLogs;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
-use crate::cluster::{Cluster, ClusterError, Kind};
 use crate::storage::served_versions::UnreadVersion;
 
 /// View of the cluster during a run.

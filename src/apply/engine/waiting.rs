@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::core_kinds::{self, is_pod};
+use pushback_cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use pushback_events::{Awaited, DiagnosticCode, Event, MatchedCondition, SeenObject, WaitOutcome};
 use pushback_manifest::config::{Config, WaitRule};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, object};
@@ -17,8 +19,6 @@ use super::{Cause, Engine, Progress};
 use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older};
 use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
-use crate::cluster::core_kinds::{self, is_pod};
-use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use crate::plan::Planned;
 
 /// How long to wait before watching the events about an object and its Pods.

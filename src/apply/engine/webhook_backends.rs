@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use pushback_cluster::core_kinds;
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::Engine;
-use crate::cluster::core_kinds;
 
 impl Engine<'_> {
     /// The app's Services with Pods that a webhook configuration calls, each with whether an endpoint is ready.

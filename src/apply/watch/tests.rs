@@ -5,13 +5,13 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream};
+use pushback_cluster::{
+    Address, ApplyOptions, Capabilities, DeleteOptions, Deleted, Kinds, Patch, ServerVersion, Written,
+};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::cluster::{
-    Address, ApplyOptions, Capabilities, DeleteOptions, Deleted, Kinds, Patch, ServerVersion, Written,
-};
 
 type Answer = Result<WatchEvent, ClusterError>;
 

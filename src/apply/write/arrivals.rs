@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use pushback_cluster::{ClusterError, ListQuery, WatchEvent, list_all};
 use pushback_objects::ObjectExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Failure, Writer};
-use crate::cluster::{ClusterError, ListQuery, WatchEvent, list_all};
 use crate::plan::{Planned, desired};
 
 /// How long to wait for reports of earlier objects. The server ends the watch when the definition is gone.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::Address;
 use pushback_crd::definition::CarryOver;
 use serde_json::Value;
 
 use super::{Done, Failure, Writer};
-use crate::cluster::Address;
 use crate::plan::Planned;
 use crate::storage::carry_over::CarryingOver;
 

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, Guard};
 use pushback_objects::ObjectExt;
 use pushback_objects::source::display_path;
 use serde_json::Value;
 
 use super::{Failure, Writer};
-use crate::cluster::{Address, ApplyOptions, ClusterError, ErrorKind, Guard};
 use crate::plan::takeover::{self, Takeover};
 use crate::plan::{FieldChange, Planned, diff, steady};
 use crate::storage::operators;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ApplyOptions, ErrorKind, Patch};
 use pushback_crd::definition::{listed, short};
 use pushback_objects::ObjectExt;
 use pushback_preflight::judge::Refused;
@@ -11,7 +12,6 @@ use serde_json::Value;
 
 use super::{Failure, Writer};
 use crate::check::second_look;
-use crate::cluster::{Address, ApplyOptions, ErrorKind, Patch};
 use crate::plan::stored::{self, StoredDifference, StoredDifferences};
 use crate::plan::{Planned, answer, conflicts, guard};
 use crate::storage::operators;

@@ -1,12 +1,12 @@
 //! The old object of a replacement: waits until it is gone, and reports what blocks its deletion.
 
+use pushback_cluster::Address;
 use pushback_events::{Awaited, Event, SeenObject, WaitOutcome};
 use pushback_objects::ObjectExt;
 use tokio::time::Instant;
 
 use super::{Failure, GONE_POLL, Writer};
 use crate::apply::readiness;
-use crate::cluster::Address;
 use crate::plan::Planned;
 
 impl Writer {

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Address, ClusterError, ErrorKind, ListQuery, list_all};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{CONFLICTS, Done, Failure, GONE_POLL, Writer, unchanged};
-use crate::cluster::{Address, ClusterError, ErrorKind, ListQuery, list_all};
 use crate::plan::{Planned, UpdateStrategy};
 use crate::storage::{note, operators};
 

@@ -1,11 +1,11 @@
 //! The digest beside kapp's copy of the manifest, where no dry-run could foretell it: the server gives a Service its
 //! addresses, and a Job its selector, when it creates them.
 
+use pushback_cluster::Address;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::{Done, Failure, Writer};
-use crate::cluster::Address;
 use crate::plan::{Planned, original};
 
 impl Writer {

@@ -1,8 +1,8 @@
 //! How long an error of a write is worth retrying: never if it is permanent.
 
+use pushback_cluster::{ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 use pushback_preflight::Operation;
 
-use crate::cluster::{ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 use crate::plan::Planned;
 
 /// How long an error is worth retrying.

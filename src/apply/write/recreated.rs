@@ -1,11 +1,11 @@
 //! Objects that are deleted together with a replaced parent, and created again after it.
 
+use pushback_cluster::{Address, DeleteOptions, ErrorKind};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Done, Failure, Writer};
-use crate::cluster::{Address, DeleteOptions, ErrorKind};
 use crate::plan::Planned;
 
 impl Writer {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Address, ClusterError, ErrorKind, Guard};
 use serde_json::Value;
 
 use super::super::compared::Compared;
@@ -11,7 +12,6 @@ use super::super::desired::Desired;
 use super::super::steady;
 use super::context::Context;
 use super::with_state;
-use crate::cluster::{Address, ClusterError, ErrorKind, Guard};
 
 /// How often an object is compared that changes meanwhile.
 const ATTEMPTS: u32 = 6;

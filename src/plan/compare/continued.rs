@@ -1,11 +1,11 @@
 //! Compares an object that another deploy tool has written with the result of taking it over.
 
+use pushback_cluster::{Address, ClusterError, ErrorKind, Guard, Written, estimate};
 use pushback_manifest::config::Path;
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
 use super::context::Context;
-use crate::cluster::{Address, ClusterError, ErrorKind, Guard, Written, estimate};
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::compared::Compared;
 use crate::plan::diff::{self, DiffOptions};

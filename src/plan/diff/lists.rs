@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
+use pushback_cluster::managed_fields::canonical;
 use serde_json::{Map, Value};
 use similar::DiffOp;
 
 use super::flow::plain_or_quoted;
 use crate::edits::{Anchors, ranges};
-use crate::managed_fields::canonical;
 
 /// Key fields of list items in Kubernetes objects, the most specific first.
 const KEYS: &[&[&str]] = &[

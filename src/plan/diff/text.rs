@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
+use pushback_cluster::managed_fields::canonical;
 use pushback_objects::PathSegment;
 use serde_json::{Map, Value};
 use similar::{DiffOp, group_diff_ops};
@@ -12,7 +13,6 @@ use similar::{DiffOp, group_diff_ops};
 use super::mask::mask;
 use super::{DiffOptions, Masked};
 use crate::edits::{Anchors, Edit, edits, ranges};
-use crate::managed_fields::canonical;
 
 /// Up to this many lines the diff anchors at unique lines, which reads best; above it the cheapest algorithm runs.
 const FINE_LINES: usize = 50_000;

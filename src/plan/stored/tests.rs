@@ -1,8 +1,8 @@
+use pushback_cluster::FIELD_MANAGER;
 use pushback_manifest::config::defaults::defaults;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::FIELD_MANAGER;
 
 fn with_own(mut object: Value, own: &Value) -> Value {
     object["metadata"]["managedFields"] = json!([{

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, Kind, ListQuery, list_all};
 use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
-
-use crate::cluster::{Cluster, Kind, ListQuery, list_all};
 
 /// The objects that the given autoscalers scale.
 pub fn targets<'a>(objects: impl Iterator<Item = &'a Value>) -> BTreeSet<ObjectKey> {

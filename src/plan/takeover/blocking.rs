@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner, is_of_control_plane};
+use pushback_cluster::{ClusterError, estimate, server_message};
 use pushback_objects::PathSegment;
 use pushback_objects::source::{display_path, value_at};
 use serde_json::Value;
 
 use super::preview::{Continued, Scene, attempt, halves};
 use super::{is_ours, union};
-use crate::cluster::{ClusterError, estimate, server_message};
-use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner, is_of_control_plane};
 
 /// Maximum number of dry-runs to find the smallest set of fields.
 const ATTEMPTS: usize = 40;

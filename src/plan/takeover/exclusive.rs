@@ -1,13 +1,13 @@
 //! Fields whose ownership a Config makes exclusive: what other managers have set there becomes ours, so that it goes where the
 //! manifest does not set it.
 
+use pushback_cluster::managed_fields::{Element, FieldSet, ManagerEntry, element_matches, is_of_control_plane};
 use pushback_manifest::config::{Config, Path, PathPart, matcher};
 use pushback_objects::PathSegment;
 use pushback_objects::source::value_at;
 use serde_json::Value;
 
 use super::{is_ours, is_predecessor};
-use crate::managed_fields::{Element, FieldSet, ManagerEntry, element_matches, is_of_control_plane};
 
 /// The paths that are exclusive in an object.
 #[must_use]

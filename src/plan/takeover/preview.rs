@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Guard, Patch, estimate};
 use pushback_crd::definition::listed;
 use pushback_manifest::config::{Path, path};
 use pushback_objects::object::is_custom_group;
@@ -15,8 +17,6 @@ use super::{
     NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas, union,
     versions,
 };
-use crate::cluster::{Address, Cluster, ClusterError, ErrorKind, Guard, Patch, estimate};
-use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 
 /// Maximum number of dry-runs to find the removals that the server refuses; the undecided rest stays.

@@ -1,13 +1,13 @@
 //! Moves the entries of field owners to the API version in which the object is applied. While an entry is in a version that
 //! lacks a field of the object, the server cannot apply anything.
 
+use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 use pushback_objects::object::{is_custom_group, split_api_version};
 use pushback_objects::source::display_path;
 use pushback_objects::{ObjectExt, PathSegment};
 use serde_json::Value;
 
 use super::{is_ours, is_predecessor};
-use crate::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
 
 /// Whether an entry can be moved: the versions of a custom resource are of one kind, those of others may differ in all fields.
 fn is_movable(entry: &ManagerEntry, live: &Value) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pushback_cluster::ALREADY_EXISTS;
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
 use pushback_manifest::collect::Problem;
@@ -10,7 +11,6 @@ use pushback_objects::{Finding, ObjectRef};
 use pushback_preflight::{Operation, registry};
 
 use super::words;
-use crate::cluster::ALREADY_EXISTS;
 
 /// What is known at the end of a run.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::NOT_FOUND;
 use pushback_events::exit::ExitCode;
 use pushback_events::{
     Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, MissingApp, PlannedLine, Said, WaitOutcome,
@@ -17,7 +18,6 @@ use serde_json::Value;
 use super::style::Style;
 use super::ui::Ui;
 use super::{changes, errors, reports, state, words};
-use crate::cluster::NOT_FOUND;
 use crate::report::live::renderer::{Moment, Renderer};
 use crate::report::log_text::{failed_containers, tagged};
 use crate::report::output::Output;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use pushback_cluster::{Cluster, ClusterError, ListQuery, list_all};
 use pushback_events::{EndCause, GroupApp};
 use pushback_objects::ObjectExt;
 use pushback_system::environment::reason;
@@ -9,7 +10,6 @@ use pushback_system::environment::reason;
 use super::super::error::CommandError;
 use crate::app::identity::{QUALIFIED_SUFFIX, RECORD_LABEL};
 use crate::app::record::config_map_kind;
-use crate::cluster::{Cluster, ClusterError, ListQuery, list_all};
 
 /// Label of the records of a group's apps.
 pub const GROUP_LABEL: &str = "kapp.k14s.io/app-group";

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_cluster::{Address, Cluster};
 use pushback_events::PlannedLine;
 use pushback_objects::{Finding, ObjectExt, ObjectRef};
 use pushback_preflight::Operation;
@@ -11,7 +12,6 @@ use super::super::error::CommandError;
 use super::super::input;
 use super::super::options::{InputOptions, PlanOptions};
 use super::members::Member;
-use crate::cluster::{Address, Cluster};
 
 /// What an app's input needs and brings.
 #[derive(Clone, Debug, Default)]

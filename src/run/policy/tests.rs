@@ -11,6 +11,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use pushback_cluster::directory::DirectoryCluster;
+use pushback_cluster::{Cluster, Kinds};
 use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::facts::{ChangeSet, Facts};
 use pushback_preflight::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
@@ -22,8 +24,6 @@ use super::*;
 use crate::app::record::{AppName, Observed};
 use crate::check;
 use crate::check::ahead::Ahead;
-use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::{Cluster, Kinds};
 use crate::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, Plan};

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ErrorKind};
 use pushback_objects::ObjectExt;
 use secrecy::ExposeSecret;
 
-use crate::cluster::{Address, ErrorKind};
 use crate::plan::saved::SavedCluster;
 use crate::plan::saved::digests::plain;
 use crate::run::error::CommandError;

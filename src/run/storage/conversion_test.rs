@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_cluster::{ListQuery, list_all};
 use pushback_conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
 use pushback_conversion::{Converter, compile};
 use pushback_crd::definition::{StoredState, Upgrade};
@@ -17,7 +18,6 @@ use serde_json::Value;
 
 use super::conversion::{ConversionFiles, documents};
 use super::programs::NamedPrograms;
-use crate::cluster::{ListQuery, list_all};
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_cluster::ClusterError;
+use pushback_cluster::directory::rewrite;
 use pushback_conversion::{Converter, Why};
 use pushback_manifest::{InputError, files};
 use pushback_objects::{ObjectExt, Position};
@@ -13,8 +15,6 @@ use serde_json::Value;
 
 use super::conversion::{ConversionFiles, text};
 use super::programs::NamedPrograms;
-use crate::cluster::ClusterError;
-use crate::cluster::directory::rewrite;
 use crate::run::error::CommandError;
 use crate::storage::conversion::{ConvertReport, LostField};
 

@@ -1,6 +1,7 @@
 //! The field owners of a converted object: what each of them has written is converted in the same way, so that its next
 //! server-side apply finds its fields again.
 
+use pushback_cluster::managed_fields::{self, Element, FieldSet, ManagerEntry};
 use pushback_conversion::NoPrograms;
 use pushback_crd::definition::Upgrade;
 use pushback_crd::schema::Schema;
@@ -10,7 +11,6 @@ use pushback_objects::object::{join_api_version, split_api_version};
 use serde_json::{Map, Value};
 
 use super::Conversion;
-use crate::managed_fields::{self, Element, FieldSet, ManagerEntry};
 
 /// The entries of `managedFields` for the converted object; `None` if the object has none, or none that can be read.
 pub(super) fn converted(conversion: &Conversion, old: &Value, new: &Value) -> Option<Value> {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use pushback_cluster::{Cluster, Kinds};
 use pushback_preflight::experiment::{DangerLevel, Experiment, InjectionType};
 
 use super::super::change::Target;
 use super::planning::{Planned, Planning, Refusal};
 use super::scope::{self, ClusterScoped};
 use super::{binding, created, deleted, fields, held, pods, webhook};
-use crate::cluster::{Cluster, Kinds};
 
 /// Limits on experiments: where they may inject, and how dangerous they may be.
 #[derive(Clone, Debug)]

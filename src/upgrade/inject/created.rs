@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_cluster::{ListQuery, list_all};
 use pushback_objects::ObjectExt;
 use pushback_preflight::selector::LabelSelector;
 use serde_json::{Value, json};
@@ -10,7 +11,6 @@ use super::super::change::{Change, Step, Target};
 use super::super::journal::NAME_PREFIX;
 use super::planning::{Planned, Planning, Refusal, own_metadata};
 use super::rights::own_pod;
-use crate::cluster::{ListQuery, list_all};
 
 /// Resources that a quota of QuotaExhaustion may limit.
 const QUOTAS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::super::change::Step;
 use super::planning::{Planned, Planning, Refusal};
-use crate::cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 
 /// Kinds whose data is lost with the object, whatever its body says.
 const HOLD_DATA: [&str; 2] = ["PersistentVolume", "PersistentVolumeClaim"];

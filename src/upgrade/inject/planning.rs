@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Cluster, ClusterError, Kinds};
 use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::Experiment;
 use serde_json::{Map, Value};
@@ -9,7 +10,6 @@ use serde_json::{Map, Value};
 use super::super::change::{Step, Target};
 use super::admission::Site;
 use super::{rights, scope};
-use crate::cluster::{Address, Cluster, ClusterError, Kinds};
 
 /// Planned changes of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,12 +1,12 @@
 //! PodKill: deletes pods that a controller replaces.
 
+use pushback_cluster::{ClusterError, ErrorKind, ListQuery, list_all};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::super::change::{Change, Step, Target};
 use super::planning::{Planned, Planning, Refusal};
 use super::rights::own_pod;
-use crate::cluster::{ClusterError, ErrorKind, ListQuery, list_all};
 
 pub(super) async fn kill(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let text = planning.parameter("labelSelector");

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_cluster::{Address, Kind, ListQuery, label_query, list_all};
 use pushback_objects::ObjectExt;
 use pushback_preflight::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use super::planning::{Planning, Refusal};
 use super::scope::RBAC;
-use crate::cluster::{Address, Kind, ListQuery, label_query, list_all};
 
 /// Key in `userInfo.extra` with the name of the Pod that a token of a ServiceAccount is bound to.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";

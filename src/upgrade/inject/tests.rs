@@ -4,11 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use pushback_cluster::{
+    ApplyOptions, Capabilities, Deleted, Kind, ListQuery, Page, ServerVersion, WatchEvent, Written,
+};
 use pushback_objects::object::split_api_version;
 use pushback_preflight::experiment::{DangerLevel, Experiment, Injection, InjectionType};
 
 use super::*;
-use crate::cluster::{ApplyOptions, Capabilities, Deleted, Kind, ListQuery, Page, ServerVersion, WatchEvent, Written};
 
 const NAMESPACE: &str = "ex";
 const RUNNER: &str = "system:serviceaccount:ci:runner";

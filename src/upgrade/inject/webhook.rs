@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::{Address, ListQuery, label_query, list_all};
 use pushback_objects::ObjectExt;
 use pushback_objects::object::is_custom_group;
 use serde_json::{Value, json};
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use super::super::change::{Step, Target};
 use super::super::place::{Place, Segment};
 use super::planning::{Planned, Planning, Refusal};
-use crate::cluster::{Address, ListQuery, label_query, list_all};
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 /// Nobody listens on port 1 of the API server's own machine, so that no request leaves it.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use pushback_cluster::ClusterError;
 use pushback_preflight::experiment::InjectionType;
 use tokio::time::Instant;
 
 use super::{ActiveExperiment, Runner};
-use crate::cluster::ClusterError;
 use crate::upgrade::outcome::Outcome;
 use crate::upgrade::probe::{self, Admission, Measurements, SLOW_SECONDS};
 use crate::upgrade::steady::POLL;

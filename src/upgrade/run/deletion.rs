@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_cluster::{Address, ClusterError, ErrorKind};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{ActiveExperiment, Runner};
-use crate::cluster::{Address, ClusterError, ErrorKind};
 use crate::upgrade::change::{Change, Step};
 use crate::upgrade::outcome::HeldDeletion;
 use crate::upgrade::revert::release;

@@ -1,10 +1,10 @@
 //! Whether an experiment has tried what it is about: a quota in force, a network that enforces policies, a value that
 //! met the upgrade. And whether an operator was at work.
 
+use pushback_cluster::Kind;
 use pushback_preflight::experiment::InjectionType;
 
 use super::{ActiveExperiment, Runner};
-use crate::cluster::Kind;
 use crate::upgrade::change::{Change, Step};
 use crate::upgrade::reconciler;
 

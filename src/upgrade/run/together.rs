@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use pushback_cluster::ClusterError;
 use pushback_preflight::experiment::Experiment;
 
 use super::{ActiveExperiment, Runner, ended, patience};
-use crate::cluster::ClusterError;
 use crate::upgrade::change::{Change, Step};
 use crate::upgrade::difference::FieldChange;
 use crate::upgrade::inject::{self, Planned};
