@@ -57,6 +57,8 @@ mod tests;
 
 use std::sync::Arc;
 
+use pushback_app::inventory::{Entry, Inventory};
+use pushback_app::record::{Observed, Record};
 use pushback_cluster::{Address, ClusterError, Kind};
 use pushback_crd::definition::CarryOver;
 use pushback_events::Owned;
@@ -67,8 +69,6 @@ use pushback_preflight::rule::Judgement;
 use pushback_preflight::service_backend::pod_template;
 use pushback_preflight::{CascadeSize, Change, ChangeSet, Operation};
 
-use crate::app::inventory::{Entry, Inventory};
-use crate::app::record::{Observed, Record};
 use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};

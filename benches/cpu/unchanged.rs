@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use pushback::app::identity::RECORD_LABEL;
-use pushback::app::inventory::{Entry, Inventory};
-use pushback::app::record::{AppName, OwnPart, observe, spec_for};
 use pushback::plan::body::{self, Stamp};
 use pushback::plan::desired::{Desired, Placement, prepare};
 use pushback::plan::digest::{digest, live_digest};
 use pushback::plan::{Options, Plan, Request, build};
+use pushback_app::identity::RECORD_LABEL;
+use pushback_app::inventory::{Entry, Inventory};
+use pushback_app::record::{AppName, OwnPart, observe, spec_for};
 use pushback_cluster::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
     Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,

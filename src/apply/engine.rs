@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pushback_app::inventory::Entry;
+use pushback_app::session::Session;
 use pushback_cluster::Cluster;
 use pushback_events::stop::Stop;
 use pushback_events::{ChangeOutcome, Counts, Event, Events, FailedContainer, UnfinishedLine, WaitOutcome};
@@ -36,8 +38,6 @@ use self::progress::{PendingUpdates, Waiting, Writing};
 use self::unfinished::still_absent;
 use self::view::View;
 use super::write::{Done, Failure, SuccessfulWrites, Writer};
-use crate::app::inventory::Entry;
-use crate::app::session::Session;
 use crate::check::release_masks::ReleaseMasks;
 use crate::check::second_look::SecondLook;
 use crate::plan::graph::Order;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::identity::ASSOCIATION_LABEL;
 use pushback_manifest::config::WaitRule;
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::readiness::{self, State};
-use crate::app::identity::ASSOCIATION_LABEL;
 use crate::plan::live::Live;
 
 /// Most levels below an object of the app. Owner chains are as deep as controllers make them: Deployment, ReplicaSet,

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pushback_app::identity::{ORPHANED_LABEL, has_own_identity};
+use pushback_app::session::Session;
 use pushback_cluster::{
     Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
 };
@@ -34,8 +36,6 @@ use pushback_events::{Event, Events};
 use pushback_manifest::config::mask::Masker;
 pub(super) use successful::SuccessfulWrites;
 
-use crate::app::identity::{ORPHANED_LABEL, has_own_identity};
-use crate::app::session::Session;
 use crate::check::second_look::SecondLook;
 use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;

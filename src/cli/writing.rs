@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
+use pushback_app::history;
+use pushback_app::lease::LockOptions;
 
 use super::arguments::duration;
-use crate::app::history;
-use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::plan::saved::Deletion;
 use crate::run::options::WriteOptions;

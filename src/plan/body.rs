@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pushback_app::identity::{ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 use pushback_cluster::compact::kept;
 use pushback_cluster::managed_fields as fields;
 use pushback_manifest::config::rebase::{self, RebasedFrom};
@@ -13,7 +14,6 @@ use serde_json::{Map, Value};
 
 use super::desired::Desired;
 use super::{original, renewal, takeover};
-use crate::app::identity::{ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
 
 /// Annotation that says what becomes of an object when it goes from the app.
 const DELETE_STRATEGY: &str = "kapp.k14s.io/delete-strategy";

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_app::identity::has_copy;
+use pushback_app::inventory::Entry;
+use pushback_app::record::{Observed, Phase, QUALIFIED_SUFFIX};
 use pushback_cluster::{Cluster, ErrorKind, Kinds};
 use pushback_manifest::InputError;
 use pushback_manifest::config::Config;
@@ -31,9 +34,6 @@ use super::{
     Foresee, Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators,
     ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
 };
-use crate::app::identity::has_copy;
-use crate::app::inventory::Entry;
-use crate::app::record::{Observed, Phase, QUALIFIED_SUFFIX};
 use crate::storage::carry_over::StorageOptions;
 
 /// The user's options for planning.

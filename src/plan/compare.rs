@@ -8,6 +8,7 @@ mod spelling;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
 use pushback_cluster::managed_fields as fields;
 use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, Guard, estimate};
 use pushback_objects::object::{is_custom_group, split_api_version};
@@ -30,7 +31,6 @@ use super::guard::refusal_as_new;
 use super::live::Live;
 use super::original;
 use super::takeover;
-use crate::app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
 use crate::storage::operators;
 
 /// Objects compared concurrently: as many as the cluster may ever have requests under way.

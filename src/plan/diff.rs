@@ -8,10 +8,9 @@ mod lists;
 mod mask;
 mod text;
 
+use pushback_app::identity::ORIGINAL_ANNOTATIONS;
 use pushback_objects::PathSegment;
 use serde_json::Value;
-
-use crate::app::identity::ORIGINAL_ANNOTATIONS;
 
 pub use self::change::{DiffSegment, FieldChange};
 pub use self::lines::field_lines;

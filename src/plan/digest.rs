@@ -4,13 +4,12 @@
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use pushback_app::identity::{has_copy, without_copy};
 use pushback_cluster::FIELD_MANAGER;
 use pushback_cluster::managed_fields::{self as fields, ManagerEntry};
 use pushback_objects::{ObjectExt, hex};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-use crate::app::identity::{has_copy, without_copy};
 
 /// Whether this is a core Secret.
 #[must_use]

@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_app::claims::{self, Claims};
+use pushback_app::identity::has_own_identity;
+use pushback_app::record::{Observed, Record};
 use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, core_kinds, list_all};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 use super::desired::Desired;
-use crate::app::claims::{self, Claims};
-use crate::app::identity::has_own_identity;
-use crate::app::record::{Observed, Record};
 
 /// Up to this many namespaces are listed one by one, which needs no cluster-wide permission.
 const NAMESPACES_ONE_BY_ONE: usize = 4;

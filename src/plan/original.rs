@@ -10,15 +10,15 @@ mod tests;
 use std::sync::Arc;
 
 use md5::{Digest, Md5};
+use pushback_app::identity::{
+    IDENTITY_ANNOTATION, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, ORIGINAL_DIGEST_ANNOTATION, without_copy,
+};
 use pushback_manifest::config::{Config, PathRule, RebaseRule, matcher, path};
 use pushback_objects::{ObjectExt, PathSegment, Positions, hex};
 use serde_json::{Map, Value};
 
 use super::diff::FieldChange;
 use super::sides;
-use crate::app::identity::{
-    IDENTITY_ANNOTATION, ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, ORIGINAL_DIGEST_ANNOTATION, without_copy,
-};
 
 /// The API server's limit for all annotations of an object, in bytes; kapp leaves the copy out above it.
 const MOST_BYTES: usize = 262_144;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use pushback_app::identity::RECORD_LABEL;
+use pushback_app::record::{Observed, config_map_kind};
 use pushback_cluster::{Cluster, ListQuery, list_all};
 use pushback_events::Owned;
 use pushback_manifest::InputError;
@@ -13,8 +15,6 @@ use super::compare::OwnershipOverride;
 use super::compared::Compared;
 use super::desired::Desired;
 use super::live::Live;
-use crate::app::identity::RECORD_LABEL;
-use crate::app::record::{Observed, config_map_kind};
 
 /// Refuses objects that carry another app's label, with an error that names the app.
 pub(super) async fn check(

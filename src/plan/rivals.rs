@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_app::identity::APP_LABEL;
+use pushback_app::record::{AppName, Observed};
+use pushback_app::twins::{self, Records};
 use pushback_cluster::{Cluster, ClusterError};
 use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
@@ -12,9 +15,6 @@ use super::compare::OwnershipOverride;
 use super::compared::Compared;
 use super::desired::Desired;
 use super::{PlanError, Planned};
-use crate::app::identity::APP_LABEL;
-use crate::app::record::{AppName, Observed};
-use crate::app::twins::{self, Records};
 
 /// Lists the cluster's records ahead of a check; `None` where no record can claim the app's objects.
 pub(super) async fn records(cluster: &dyn Cluster, observed: &Observed) -> Option<Records> {

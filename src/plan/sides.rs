@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pushback_app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
 use pushback_cluster::FIELD_MANAGER;
 use pushback_cluster::managed_fields::{FieldSet, managers, project, project_without_keys};
 use pushback_events::{Awaited, Whole};
@@ -14,7 +15,6 @@ use serde_json::{Map, Value};
 use super::annotations::CreateStrategy;
 use super::digest::is_secret;
 use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
-use crate::app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
 
 /// The newest live version of every versioned object of the app, by its identity in the input.
 #[must_use]

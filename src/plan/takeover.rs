@@ -9,6 +9,7 @@ mod preview;
 mod tests;
 mod versions;
 
+use pushback_app::identity::ORIGINAL_ANNOTATIONS;
 use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry, Owner};
 use pushback_cluster::{FIELD_MANAGER, Patch};
 use pushback_crd::definition::listed;
@@ -18,7 +19,6 @@ use pushback_objects::{ObjectExt, PathSegment};
 use serde_json::{Value, json};
 
 use super::diff::FieldChange;
-use crate::app::identity::ORIGINAL_ANNOTATIONS;
 
 pub use autoscaler::targets;
 pub use blocking::{BlockingField, unblock};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
+use pushback_app::identity::ORPHANED_LABEL;
+use pushback_app::record::Observed;
 use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kinds};
 use pushback_objects::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::live::Live;
-use crate::app::identity::ORPHANED_LABEL;
-use crate::app::record::Observed;
 
 /// Concurrent reads.
 const CONCURRENCY: usize = 32;

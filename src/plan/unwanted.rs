@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use pushback_app::identity::ORPHANED_LABEL;
 use pushback_cluster::Kinds;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use pushback_preflight::{Change, Operation, Verification};
@@ -13,7 +14,6 @@ use super::compared::Compared;
 use super::desired::Desired;
 use super::live::Live;
 use super::{PlanWarning, Planned};
-use crate::app::identity::ORPHANED_LABEL;
 
 /// Namespaces that every cluster needs; they are never deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];

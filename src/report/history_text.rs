@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use pushback_app::history::Entry;
+use pushback_app::record::AppName;
 use serde_json::{Value, json};
 
-use crate::app::history::Entry;
-use crate::app::record::AppName;
 use crate::report::escape::{terminal_safe, terminal_safe_json};
 use crate::report::list_text::to_the_second;
 use crate::report::table::Table;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pushback_app::record::Observed;
 use serde_json::{Value, json};
 
-use crate::app::record::Observed;
 use crate::apply::tree::Line;
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::kapp::reports;

@@ -1,12 +1,12 @@
 //! Why a command failed before doing its work: exit code, messages, and hints what to do.
 
+use pushback_app::record::AppError;
 use pushback_cluster::{ClusterError, ErrorKind};
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
 
-use crate::app::record::AppError;
 use crate::plan::PlanError;
 use crate::report::kapp::UnknownColumn;
 use crate::upgrade::lock::LockError;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_app::record::{AppName, Observed, observe};
 use pushback_events::Target;
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::{details, unknown_app};
-use crate::app::record::{AppName, Observed, observe};
 use crate::apply::tree::{self, Line};
 use crate::plan::filter::ObjectFilter;
 use crate::plan::live::{self, Scope};

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pushback_app::history::{self, Entry};
 use pushback_manifest::revision::{self, Revision};
 use pushback_objects::quoted;
 
 use super::running::Run;
 use super::setup::Setup;
-use crate::app::history::{self, Entry};
 
 /// How long the history may take: the run has failed already.
 const LIMIT: Duration = Duration::from_secs(5);

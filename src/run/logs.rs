@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_app::record::observe;
 use pushback_cluster::core_kinds;
 use pushback_events::LogEvent;
 use pushback_objects::ObjectExt;
@@ -13,7 +14,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
-use crate::app::record::observe;
 use crate::apply::pod_logs::{self, Tell, Wanted};
 use crate::plan::live;
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use pushback_app::history;
+use pushback_app::lease::LockOptions;
 use pushback_crd::definition::StoragePolicy;
 use pushback_crd::words;
 use pushback_manifest::LoadOptions;
@@ -13,8 +15,6 @@ use pushback_preflight::api_lifecycle::Release;
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;
-use crate::app::history;
-use crate::app::lease::LockOptions;
 use crate::apply::engine;
 use crate::check::report::CheckReport;
 use crate::plan::UpdateStrategy;

@@ -204,7 +204,7 @@ impl End {
         let timed_out = any(&|progress| matches!(progress, Progress::TimedOut(_)));
         let resume = "run the same command again: it goes on where this run stopped".to_owned();
         let (code, word, error, hints) = if outcome.lock_lost {
-            let error = crate::app::lease::LockLost.to_string();
+            let error = pushback_app::lease::LockLost.to_string();
             (ExitCode::Partial, RunOutcome::Failed, error, vec![resume])
         } else if let Some(code) = outcome.stop.exit_code() {
             match outcome.stop {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_app::record::Observed;
 use pushback_cluster::directory::DirectoryCluster;
 use pushback_cluster::{Cluster, Kinds};
 use pushback_events::exit::ExitCode;
@@ -17,7 +18,6 @@ use super::options::PlanOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::{conversion_plans, details};
-use crate::app::record::Observed;
 use crate::check;
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::moving::Place;
+use pushback_app::record::{AppName, QUALIFIED_SUFFIX, observe};
+use pushback_app::rename::{self, Mover};
 use pushback_cluster::Cluster;
 use pushback_events::Target;
 use pushback_system::environment::Environment;
@@ -13,9 +16,6 @@ use super::details;
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
-use crate::app::moving::Place;
-use crate::app::record::{AppName, QUALIFIED_SUFFIX, observe};
-use crate::app::rename::{self, Mover};
 
 /// Options of a rename.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! One round of a run that writes: consent to the plan, then carrying it out. If somebody else has changed what the
 //! plan is based on, another round starts.
 
+use pushback_app::record::{AppError, Phase};
 use pushback_cluster::LocalLock;
 use pushback_events::PlannedLine;
 
@@ -10,7 +11,6 @@ use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::write::{WriteEnd, Writing, lock_locally};
-use crate::app::record::{AppError, Phase};
 use crate::apply::engine::Outcome;
 use crate::plan::{self, Plan};
 

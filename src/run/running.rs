@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pushback_app::record::AppName;
 use pushback_cluster::{Cluster, Notice, Notices};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
@@ -17,7 +18,6 @@ use tokio::sync::watch;
 use super::error::CommandError;
 use super::outcome::End;
 use super::signals::{self, until_stopped};
-use crate::app::record::AppName;
 
 /// The place where a run is shown and questions are asked.
 pub trait Terminal: Send + Sync {

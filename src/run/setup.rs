@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use pushback_app::record::{AppError, AppName, Observed, observe};
 use pushback_cluster::{Cluster, ClusterError, Kinds};
 use pushback_conversion::ConversionPlans;
 use pushback_events::Event;
@@ -23,7 +24,6 @@ use super::options::{AppOptions, CheckReports, Command, Details, RecordOptions, 
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
-use crate::app::record::{AppError, AppName, Observed, observe};
 use crate::check::ahead::Ahead;
 
 /// Everything that a command has before it reads the app.

@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::history::{self, ChangeSummary, Judged};
+use pushback_app::inventory::Inventory;
+use pushback_app::moving::Place;
+use pushback_app::record::{AppError, Phase};
+use pushback_app::session::{Opening, Session};
 use pushback_cluster::{ErrorKind, LocalLock};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
@@ -19,11 +24,6 @@ use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::signals::{until_dismissed, until_stopped};
-use crate::app::history::{self, ChangeSummary, Judged};
-use crate::app::inventory::Inventory;
-use crate::app::moving::Place;
-use crate::app::record::{AppError, Phase};
-use crate::app::session::{Opening, Session};
 use crate::apply::engine::{Engine, Outcome, Progress};
 use crate::check::report::PolicyReport;
 use crate::check::second_look::SecondLook;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::lease::Lease;
 use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Written, guarded};
 use pushback_conversion::ConversionPlans;
 use pushback_crd::definition::{Blocker, CONVERTING, CarryOver, StoragePolicy, StoredState};
@@ -21,7 +22,6 @@ use super::losses;
 use super::migrate::{Migrate, MigrateError, MigrateOptions, settle};
 use super::note;
 use super::pass::Pace;
-use crate::app::lease::Lease;
 
 /// How long the API server may take to serve the versions of a changed definition.
 const SERVING: Duration = Duration::from_secs(60);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use pushback_app::record::config_map_kind;
 use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Patch};
 use pushback_crd::definition::StoredState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::pass::Shard;
-use crate::app::record::config_map_kind;
 
 /// Key in the ConfigMap.
 const KEY: &str = "progress.json";

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pushback_app::lease::{Lease, LockLost, LockOptions, Renew, Renewed};
+use pushback_app::lock::LockEntry;
 use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kinds, Patch};
 use pushback_objects::ObjectExt;
 use pushback_system::environment::{Environment, boot_clock};
@@ -13,8 +15,6 @@ use serde_json::{Value, json};
 
 use super::journal::{IS_LOCK, marked};
 use super::mark::MARK;
-use crate::app::lease::{Lease, LockLost, LockOptions, Renew, Renewed};
-use crate::app::lock::LockEntry;
 
 /// Name of the Lease in a namespace.
 pub const LEASE: &str = "pushback-experiments";

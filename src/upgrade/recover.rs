@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use pushback_app::lease::LockOptions;
 use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, Kinds};
 use pushback_objects::ObjectExt;
 use pushback_system::environment::Environment;
@@ -14,7 +15,6 @@ use super::journal::{IS_OBJECT, Journals, StoredJournal, find, marked};
 use super::lock::{LockError, Locks, orphaned};
 use super::mark::MARK;
 use super::revert::{Requester, RevertOutcome, revert};
-use crate::app::lease::LockOptions;
 
 /// Kinds of the objects that experiments create.
 const CREATED: [(&str, &str, &str); 2] = [("networking.k8s.io", "v1", "NetworkPolicy"), ("", "v1", "ResourceQuota")];

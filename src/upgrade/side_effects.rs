@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use pushback_app::record::{AppError, AppName, observe};
 use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, list_all};
 use pushback_objects::object::is_custom_group;
 use pushback_objects::{ObjectExt, ObjectKey};
@@ -14,7 +15,6 @@ use super::change::{Step, Target};
 use super::loss;
 use super::mark::MARK;
 use super::steady::CheckResult;
-use crate::app::record::{AppError, AppName, observe};
 
 /// ConfigMaps that the cluster puts into every namespace; they are created and deleted with it.
 const IN_EVERY_NAMESPACE: [&str; 3] = ["kube-root-ca.crt", "istio-ca-root-cert", "openshift-service-ca.crt"];
@@ -91,7 +91,7 @@ pub async fn look(
 impl Before {
     /// Whether an object belongs to the app, which the upgrade may change.
     fn is_apps(&self, object: &Value) -> bool {
-        let records = ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", crate::app::identity::INVENTORY_LABEL];
+        let records = ["kapp.k14s.io/is-app", "kapp.k14s.io/is-app-change", pushback_app::identity::INVENTORY_LABEL];
         records.iter().any(|label| object.label(label).is_some())
             || self.owned.contains(&Target::of(object).reference().key())
     }

@@ -1,9 +1,9 @@
 //! Why a write failed. It determines what the engine reports, and what it does with the dependents.
 
+use pushback_app::lease::LockLost;
 use pushback_cluster::{ALREADY_EXISTS, ClusterError, ErrorKind};
 use pushback_preflight::judge::Refused;
 
-use crate::app::lease::LockLost;
 use crate::plan::stored::StoredDifference;
 
 /// Why a write failed.

@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use pushback_app::lease::LockOptions;
 use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::DangerLevel;
 
 use super::arguments::{Place, ShownArgs};
 use super::reports::RunReports;
 use super::step::UpgradeStepArgs;
-use crate::app::lease::LockOptions;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, Parser};
+use pushback_app::record::AppName;
 use pushback_preflight::Waiver;
 
-use crate::app::record::AppName;
 use crate::apply::engine;
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, PolicyFrom, duration, waiver};

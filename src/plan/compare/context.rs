@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use pushback_app::claims::Claims;
+use pushback_app::inventory::Inventory;
 use pushback_cluster::{Cluster, Kinds};
 use pushback_manifest::config::mask::Masker;
 use pushback_objects::ObjectKey;
 
-use crate::app::claims::Claims;
-use crate::app::inventory::Inventory;
 use crate::plan::Foresee;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pushback_app::identity::has_copy;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::app::identity::has_copy;
 
 fn rules() -> Rules {
     Rules::of(&Config::default())

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use pushback_app::identity::{has_copy, without_copy};
 use pushback_cluster::managed_fields as fields;
 use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::{Cover, Masker};
@@ -17,7 +18,6 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{SavedFile, SavedObject, SecretBinding};
-use crate::app::identity::{has_copy, without_copy};
 use crate::plan::digest::{canonical, own_entry};
 use crate::plan::{Planned, diff};
 

@@ -1,9 +1,9 @@
 //! kapp's tables of an app's changes.
 
 use jiff::Timestamp;
+use pushback_app::history::Entry;
 
 use super::table::{Column, Table};
-use crate::app::history::Entry;
 
 const CHANGES: [Column; 6] = [
     Column::new("Name", "name"),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pushback_app::identity::{APP_LABEL, ASSOCIATION_LABEL};
 use pushback_events::Target;
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
@@ -11,7 +12,6 @@ use serde_json::Value;
 use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{state, words, yaml};
-use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL};
 use crate::report::raw_objects::raw_objects;
 
 const RESOURCES: [Column; 8] = [

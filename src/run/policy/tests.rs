@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use pushback_app::record::{AppName, Observed};
 use pushback_cluster::directory::DirectoryCluster;
 use pushback_cluster::{Cluster, Kinds};
 use pushback_objects::{Finding, ObjectRef, Severity};
@@ -21,7 +22,6 @@ use pushback_preflight::{Need, Needs, Operation, RunReport, registry};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::app::record::{AppName, Observed};
 use crate::check;
 use crate::check::ahead::Ahead;
 use crate::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
 use pushback_cluster::{Address, ClusterError};
 use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_crd::definition::crd::KIND as DEFINITION;
@@ -16,7 +17,6 @@ use serde_json::Value;
 
 use super::conversion::text;
 use super::{Connected, connected};
-use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::conversion_files::{self, FileRole, PlanDocument};

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use pushback_app::lease::LockOptions;
 use pushback_cluster::{Cluster, Kinds};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
@@ -18,7 +19,6 @@ use super::experiments::{self, LoadedExperiments};
 use super::recover::PUT_RIGHT;
 use super::simulate::{Simulate, ready};
 use super::step::Upgrade;
-use crate::app::lease::LockOptions;
 use crate::run::Run;
 use crate::run::answer::Notes;
 use crate::run::connect::ClusterOptions;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use pushback_app::lease::LockOptions;
 use pushback_cluster::{Cluster, ErrorKind};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
 use pushback_system::environment::Environment;
 
 use super::connect_server;
-use crate::app::lease::LockOptions;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use pushback_app::identity;
+use pushback_app::record::observe;
 use pushback_cluster::Announce;
 use pushback_manifest::{ComparedSide, InputError, Manifest, SideRole};
 use pushback_objects::{ObjectRef, Positions};
 use serde_json::Value;
 
-use crate::app::identity;
-use crate::app::record::observe;
 use crate::plan::live;
 use crate::run::connect::{ClusterOptions, reach};
 use crate::run::error::CommandError;

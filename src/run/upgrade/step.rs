@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_app::record::AppName;
 use pushback_cluster::Cluster;
 use pushback_events::exit::ExitCode;
 use pushback_objects::ObjectKey;
 use pushback_objects::text::counted;
 
-use crate::app::record::AppName;
 use crate::run::Run;
 use crate::run::apply::{Apply, StopAfter};
 use crate::run::connect::connect;

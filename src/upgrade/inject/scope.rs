@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use pushback_app::identity::INVENTORY_LABEL;
 use pushback_cluster::Address;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
@@ -14,7 +15,6 @@ use super::super::lock::LEASE;
 use super::super::mark::MARK;
 use super::admission::{Site, is_protected};
 use super::planning::Refusal;
-use crate::app::identity::INVENTORY_LABEL;
 
 /// API group of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
