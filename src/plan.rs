@@ -68,8 +68,8 @@ use pushback_objects::{Finding, ObjectKey, ObjectRef, Position};
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::service_backend::pod_template;
 use pushback_preflight::{CascadeSize, Change, ChangeSet, Operation};
+use pushback_storage::converting::Conversion;
 
-use crate::storage::converting::Conversion;
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};
 use conversion_backends::ConversionBackend;

@@ -13,6 +13,7 @@ use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::Masker;
 use pushback_objects::{Finding, ObjectExt, ObjectKey, ObjectRef};
 use pushback_preflight::{Change, Operation, Verification};
+use pushback_storage::carry_over::StorageOptions;
 use serde_json::Value;
 
 use super::absent::Absent;
@@ -34,7 +35,6 @@ use super::{
     Foresee, Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators,
     ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
 };
-use crate::storage::carry_over::StorageOptions;
 
 /// The user's options for planning.
 #[derive(Clone, Debug, Default)]

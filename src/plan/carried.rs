@@ -6,12 +6,12 @@ use pushback_cluster::{Address, ClusterError, ErrorKind, estimate};
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, dropped_versions};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::{Operation, Verification};
+use pushback_storage::replacement::{Replacement, way};
 use serde_json::Value;
 
 use super::compare::Context;
 use super::compared::Compared;
 use super::diff::{self, DiffOptions};
-use crate::storage::replacement::{Replacement, way};
 
 /// The annotation of a definition that allows less than `--storage`.
 const ANNOTATION: &str = "pushback.dev/storage";

@@ -14,6 +14,7 @@ use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MAN
 use pushback_objects::object::{is_custom_group, split_api_version};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::{Operation, Verification};
+use pushback_storage::operators;
 use serde_json::{Value, json};
 
 use self::changing::with_live;
@@ -31,7 +32,6 @@ use super::guard::refusal_as_new;
 use super::live::Live;
 use super::original;
 use super::takeover;
-use crate::storage::operators;
 
 /// Objects compared concurrently: as many as the cluster may ever have requests under way.
 const CONCURRENCY: usize = 256;

@@ -7,12 +7,12 @@ use pushback_cluster::{Address, ClusterError};
 use pushback_crd::definition::CarryOver;
 use pushback_objects::ObjectKey;
 use pushback_preflight::{Operation, TakenFrom, Verification};
+use pushback_storage::converting::Conversion;
 use serde_json::Value;
 
 use super::diff::FieldChange;
 use super::digest::{BodyDigest, LiveDigest};
 use super::takeover::Takeover;
-use crate::storage::converting::Conversion;
 
 /// The result of comparing one object, before the rest of the set is taken into account.
 #[derive(Debug, Default)]

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use pushback_conversion::Suggestion;
 use pushback_objects::text::counted;
+use pushback_storage::conversion::{ConvertReport, GoldenReport, TestReport, TestedDefect};
 use serde_json::Value;
 
 use crate::report::escape::terminal_safe;
-use crate::storage::conversion::{ConvertReport, GoldenReport, TestReport, TestedDefect};
 
 /// Values as YAML documents.
 #[must_use]

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use pushback_objects::text::counted;
+use pushback_storage::preview::{FieldChange, FieldFate, Preview, PreviewReport, StepKind};
 
 use crate::report::escape::terminal_safe;
 use crate::report::table::Table;
-use crate::storage::preview::{FieldChange, FieldFate, Preview, PreviewReport, StepKind};
 
 /// The steps of each definition with objects, and the fields in which they lose something or are converted; or `all`.
 #[must_use]

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use pushback_crd::definition::StoredState;
 use pushback_objects::text::counted;
+use pushback_storage::migrate::Migration;
+use pushback_storage::outcome::MigrationReport;
+use pushback_storage::pass::PassCount;
+use pushback_storage::status::{DefinitionStatus, StatusReport};
 use serde::Serialize;
 
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::table::Table;
-use crate::storage::migrate::Migration;
-use crate::storage::outcome::MigrationReport;
-use crate::storage::pass::PassCount;
-use crate::storage::status::{DefinitionStatus, StatusReport};
 
 /// The table of a status: definitions with something to do, or `all`; then how many there are, and what to do next.
 #[must_use]

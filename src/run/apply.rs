@@ -6,6 +6,7 @@ use pushback_crd::definition::CarryOver;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, PlannedLine, RunOutcome};
 use pushback_manifest::{KeptManifests, Manifest};
+use pushback_storage::note;
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
@@ -18,7 +19,6 @@ use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
 use crate::plan::Plan;
 use crate::plan::saved::SavedPlan;
-use crate::storage::note;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 

@@ -10,6 +10,7 @@ use pushback_events::{EndCause, Event};
 use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
+use pushback_storage::carry_over::StorageOptions;
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -22,7 +23,6 @@ use crate::check;
 use crate::plan::base::BasePlacement;
 use crate::plan::desired::{self, Placement};
 use crate::plan::{self, NamedDrift, Plan, helm};
-use crate::storage::carry_over::StorageOptions;
 
 /// Plans an apply.
 ///

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_events::Event;
+use pushback_storage::served_versions::{UnreadVersion, WithoutObjects, read_each};
 use tokio::time::Instant;
 
 use super::progress::{Explanation, VersionReads};
 use super::view::ReadResponse;
 use super::{Engine, Progress};
 use crate::plan::conversion_backends::ConversionBackend;
-use crate::storage::served_versions::{UnreadVersion, WithoutObjects, read_each};
 
 /// Interval between reads through all versions.
 const INTERVAL: Duration = Duration::from_secs(2);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pushback_cluster::{Cluster, ClusterError, Kind};
+use pushback_storage::served_versions::UnreadVersion;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -11,7 +12,6 @@ use tokio::task::JoinSet;
 use super::deploy_logs::DeployLogs;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
-use crate::storage::served_versions::UnreadVersion;
 
 /// View of the cluster during a run.
 pub(super) struct View {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use pushback_cluster::Address;
 use pushback_crd::definition::CarryOver;
+use pushback_storage::carry_over::CarryingOver;
 use serde_json::Value;
 
 use super::{Done, Failure, Writer};
 use crate::plan::Planned;
-use crate::storage::carry_over::CarryingOver;
 
 impl Writer {
     /// Before a definition is written: moves its stored objects, and returns what the definition is then.

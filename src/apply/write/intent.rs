@@ -6,12 +6,12 @@ use std::sync::Arc;
 use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, Guard};
 use pushback_objects::ObjectExt;
 use pushback_objects::source::display_path;
+use pushback_storage::operators;
 use serde_json::Value;
 
 use super::{Failure, Writer};
 use crate::plan::takeover::{self, Takeover};
 use crate::plan::{FieldChange, Planned, diff, steady};
-use crate::storage::operators;
 
 /// When two changes count as the same.
 #[derive(Clone, Copy, Debug)]

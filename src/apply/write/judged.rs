@@ -8,13 +8,13 @@ use pushback_crd::definition::{listed, short};
 use pushback_objects::ObjectExt;
 use pushback_preflight::judge::Refused;
 use pushback_preflight::{Change, Operation, Verification};
+use pushback_storage::operators;
 use serde_json::Value;
 
 use super::{Failure, Writer};
 use crate::check::second_look;
 use crate::plan::stored::{self, StoredDifference, StoredDifferences};
 use crate::plan::{Planned, answer, conflicts, guard};
-use crate::storage::operators;
 
 /// Most fields that a message names.
 const SHOWN: usize = 3;

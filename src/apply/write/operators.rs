@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use pushback_cluster::{Address, ClusterError, ErrorKind, ListQuery, list_all};
 use pushback_objects::ObjectExt;
+use pushback_storage::{note, operators};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{CONFLICTS, Done, Failure, GONE_POLL, Writer, unchanged};
 use crate::plan::{Planned, UpdateStrategy};
-use crate::storage::{note, operators};
 
 /// How long the pods of a paused operator may take to end, beyond their own grace period.
 const PODS_GONE: Duration = Duration::from_secs(60);

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use pushback_events::exit::ExitCode;
+use pushback_storage::migrate::MigrateOptions;
+use pushback_storage::pass::{Pace, Shard};
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
 use crate::report::storage_text;
 use crate::run::storage::migrate::MigrateRun;
-use crate::storage::migrate::MigrateOptions;
-use crate::storage::pass::{Pace, Shard};
 
 /// Rewrite objects at the storage version.
 #[derive(Debug, Args)]

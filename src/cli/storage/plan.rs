@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, RunOutcome};
+use pushback_storage::preview::PreviewReport;
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
 use crate::cli::reports::HeldDocument;
@@ -12,7 +13,6 @@ use crate::cli::screen::{complete, start_for_report};
 use crate::report::{preview_text, storage_text};
 use crate::run::outcome::End;
 use crate::run::storage::replace::Replace;
-use crate::storage::preview::PreviewReport;
 
 /// Show what would be done to stored objects.
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, RunOutcome};
+use pushback_storage::versions::Step;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
@@ -10,7 +11,6 @@ use crate::cli::screen::{complete, start_for_report};
 use crate::report::storage_text;
 use crate::run::outcome::End;
 use crate::run::storage::step::StepRun;
-use crate::storage::versions::Step;
 
 /// Take an old version off a definition.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, RunOutcome};
+use pushback_storage::conversion::TestReport;
 
 use super::convert::{PlanArgs, ProgramArgs};
 use crate::cli::arguments::GlobalArgs;
@@ -13,7 +14,6 @@ use crate::cli::screen::{complete, fail, start_for_report};
 use crate::report::{conversion_text, storage_text};
 use crate::run::outcome::End;
 use crate::run::storage::conversion_test::ConversionTest;
-use crate::storage::conversion::TestReport;
 
 /// Test a conversion plan on generated, recorded and live objects.
 #[derive(Debug, Args)]

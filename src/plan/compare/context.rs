@@ -8,12 +8,12 @@ use pushback_app::inventory::Inventory;
 use pushback_cluster::{Cluster, Kinds};
 use pushback_manifest::config::mask::Masker;
 use pushback_objects::ObjectKey;
+use pushback_storage::carry_over::StorageOptions;
 
 use crate::plan::Foresee;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;
 use crate::plan::body::Stamp;
-use crate::storage::carry_over::StorageOptions;
 
 /// Apps whose objects may be taken over.
 #[derive(Clone, Debug)]

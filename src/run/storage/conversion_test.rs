@@ -12,6 +12,7 @@ use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
 use pushback_manifest::files;
 use pushback_objects::ObjectExt;
+use pushback_storage::conversion::{TEST_SCHEMA, TestReport, TestedDefect, TestedGoldens, TestedObject, TestedObjects};
 use pushback_system::atomic_file;
 use pushback_system::environment::reason;
 use serde_json::Value;
@@ -23,7 +24,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::conversion::{TEST_SCHEMA, TestReport, TestedDefect, TestedGoldens, TestedObject, TestedObjects};
 
 /// What to test.
 #[derive(Clone, Debug)]

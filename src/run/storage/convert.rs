@@ -9,6 +9,7 @@ use pushback_cluster::directory::rewrite;
 use pushback_conversion::{Converter, Why};
 use pushback_manifest::{InputError, files};
 use pushback_objects::{ObjectExt, Position};
+use pushback_storage::conversion::{ConvertReport, LostField};
 use pushback_system::atomic_file;
 use pushback_system::environment::reason;
 use serde_json::Value;
@@ -16,7 +17,6 @@ use serde_json::Value;
 use super::conversion::{ConversionFiles, text};
 use super::programs::NamedPrograms;
 use crate::run::error::CommandError;
-use crate::storage::conversion::{ConvertReport, LostField};
 
 /// Deepest folder that is looked into.
 const MAX_DEPTH: usize = 32;

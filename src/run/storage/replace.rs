@@ -13,6 +13,10 @@ use pushback_events::exit::ExitCode;
 use pushback_manifest::files;
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
+use pushback_storage::carry_over::CarryingOver;
+use pushback_storage::definitions;
+use pushback_storage::preview::{Preview, PreviewReport, StepKind};
+use pushback_storage::replacement::Replacement;
 use serde_json::Value;
 
 use super::conversion::text;
@@ -23,10 +27,6 @@ use crate::run::conversion_files::{self, FileRole, PlanDocument};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::{until_dismissed, until_stopped};
-use crate::storage::carry_over::CarryingOver;
-use crate::storage::definitions;
-use crate::storage::preview::{Preview, PreviewReport, StepKind};
-use crate::storage::replacement::Replacement;
 
 /// Definitions to look at or to write.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Reads which versions the objects of each definition are stored in.
 
 use pushback_events::exit::ExitCode;
+use pushback_storage::status::{StatusReport, read};
 
 use super::connected;
 use crate::run::Run;
@@ -8,7 +9,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::status::{StatusReport, read};
 
 /// Options of a status.
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use pushback_crd::definition::StoredState;
 use pushback_events::exit::ExitCode;
+use pushback_storage::definitions;
+use pushback_storage::versions::{Obstacle, Step, obstacle, take};
 
 use super::connected;
 use crate::run::Run;
@@ -9,8 +11,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::definitions;
-use crate::storage::versions::{Obstacle, Step, obstacle, take};
 
 /// Options of a step.
 #[derive(Clone, Debug)]

@@ -22,6 +22,6 @@ pub mod versions;
 use pushback_events::{DiagnosticCode, Event, Events};
 
 /// Tells something worth knowing about stored objects.
-pub(crate) fn note(events: &Events, message: String) {
+pub fn note(events: &Events, message: String) {
     events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message });
 }
