@@ -1,12 +1,6 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod plan;
-
-pub mod check;
-
-pub mod apply;
-
 pub mod upgrade;
 
 pub mod serve;
@@ -16,5 +10,3 @@ pub mod report;
 pub mod run;
 
 pub mod cli;
-
-mod edits;

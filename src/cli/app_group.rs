@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
+use pushback_deploy::plan::part::Selection;
 use pushback_events::exit::ExitCode;
 
 use super::arguments::{DiffArgs, GlobalArgs, NamespaceArgs, PlanArgs, ReadingArgs, RuleArgs, duration};
@@ -11,7 +12,6 @@ use super::record::WrittenRecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
-use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::run::app_group::{AppGroup, Dry, GROUP_LABEL, group_name};
 use crate::run::apply::Apply;

@@ -8,6 +8,8 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_cluster::ConnectOptions;
 use pushback_crd::definition::StoragePolicy;
+use pushback_deploy::plan::UpdateStrategy;
+use pushback_deploy::plan::part::Selection;
 use pushback_manifest::LoadOptions;
 use pushback_objects::duration;
 use pushback_preflight::Waiver;
@@ -17,8 +19,6 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::app_name::{app_or_label, namespace};
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
-use crate::plan::UpdateStrategy;
-use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::report::check::file::ReportSpec;
 use crate::report::check::formats;

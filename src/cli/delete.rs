@@ -1,6 +1,7 @@
 //! `pushback delete`.
 
 use clap::Args;
+use pushback_deploy::plan::part::Selection;
 use pushback_events::exit::ExitCode;
 
 use super::app_name::app_name;
@@ -9,7 +10,6 @@ use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::WriteArgs;
-use crate::plan::part::Selection;
 use crate::report::DiffStyle;
 use crate::run::delete::Delete;
 use crate::run::options::{AppOptions, Command, RecordOptions, RunOptions};

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::check::report::CheckReport;
+use pushback_deploy::check::report::CheckReport;
+
 use crate::report::check::file::{Document, ReportError, ReportSpec};
 use crate::report::check::{formats, witness_files};
 use crate::run::error::CommandError;

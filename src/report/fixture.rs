@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_deploy::check::report::CheckReport;
 use pushback_events::exit::ExitCode;
 use pushback_events::{
     Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, LogEvent, LogPart, LogSource,
@@ -17,7 +18,6 @@ use pushback_preflight::Operation;
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use serde_json::json;
 
-use crate::check::report::CheckReport;
 use crate::report::live::renderer::{Clock, Moment};
 
 /// Two captured streams.

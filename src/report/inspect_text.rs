@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pushback_app::record::Observed;
+use pushback_deploy::apply::tree::Line;
 use serde_json::{Value, json};
 
-use crate::apply::tree::Line;
 use crate::report::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
 use crate::report::kapp::reports;
 use crate::report::raw_objects::raw_objects;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use pushback_deploy::plan::sides;
 use pushback_manifest::config::defaults::defaults;
 use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use serde_json::Value;
 
 use super::kapp::words::placeholder;
-use crate::plan::sides;
 
 /// Objects without what deploy tools keep in them for themselves, Secrets masked.
 #[must_use]

@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
+use pushback_deploy::plan::saved::{SavedFinding, SavedObject, SavedPlan, SecretBinding};
 use pushback_events::{Counts, PlannedLine};
 use pushback_objects::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::Outcome;
 
-use crate::plan::saved::{SavedFinding, SavedObject, SavedPlan, SecretBinding};
 use crate::report::RenderOptions;
 use crate::report::escape::terminal_safe;
 use crate::report::list_text::to_the_second;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::CarryOver;
+use pushback_deploy::plan::Plan;
+use pushback_deploy::plan::saved::SavedPlan;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, PlannedLine, RunOutcome};
 use pushback_manifest::{KeptManifests, Manifest};
@@ -17,8 +19,6 @@ use super::saved::Approval;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
-use crate::plan::Plan;
-use crate::plan::saved::SavedPlan;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_cluster::directory::{DirectoryCluster, RECORDS};
+use pushback_deploy::plan::desired::Placement;
 use pushback_manifest::collect::{self, LoadError};
 use pushback_manifest::files::shown;
 use pushback_manifest::git::GitTree;
@@ -15,7 +16,6 @@ use pushback_objects::Position;
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
 use super::error::CommandError;
 use super::options::{PlanOptions, RunOptions};
-use crate::plan::desired::Placement;
 
 /// Codes of warnings about how the base is read.
 const REPORTED: [&str; 3] = ["kustomization", "new-base", "not-an-object"];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pushback_cluster::ClusterError;
 use pushback_conversion::{GivenPlan, PlanSource};
 use pushback_crd::stack;
+use pushback_deploy::plan::{Plan, Planned};
 use pushback_manifest::{InputError, InputWarning};
 use pushback_objects::suggest;
 use pushback_storage::definitions;
@@ -12,7 +13,6 @@ use serde_json::Value;
 
 use super::error::CommandError;
 use super::setup::Setup;
-use crate::plan::{Plan, Planned};
 
 /// Compiles each plan for the definition as it will be, with the versions that it has on the cluster. A plan for a
 /// definition that does not exist is a warning if it comes with the manifests; a policy may be shared by many apps.

@@ -2,12 +2,12 @@
 
 use pushback_app::record::AppError;
 use pushback_cluster::{ClusterError, ErrorKind};
+use pushback_deploy::plan::PlanError;
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
 
-use crate::plan::PlanError;
 use crate::report::kapp::UnknownColumn;
 use crate::upgrade::lock::LockError;
 

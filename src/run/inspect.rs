@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use pushback_app::record::{AppName, Observed, observe};
+use pushback_deploy::apply::tree::{self, Line};
+use pushback_deploy::plan::filter::ObjectFilter;
+use pushback_deploy::plan::live::{self, Scope};
 use pushback_events::Target;
 use serde_json::Value;
 
@@ -11,9 +14,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::{details, unknown_app};
-use crate::apply::tree::{self, Line};
-use crate::plan::filter::ObjectFilter;
-use crate::plan::live::{self, Scope};
 
 /// Options of an inspection.
 #[derive(Clone, Debug)]

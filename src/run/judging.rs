@@ -5,6 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
+use pushback_deploy::check::facts_file::{self, FactsFile};
+use pushback_deploy::check::release_masks::ReleaseMasks;
+use pushback_deploy::check::report::ReportParts;
+use pushback_deploy::check::second_look::{DependentsSearch, SecondLook};
+use pushback_deploy::check::{self, RuleResults};
+use pushback_deploy::plan::saved::digests::plain;
+use pushback_deploy::plan::waves::Waves;
+use pushback_deploy::plan::{self, Plan, Planned};
 use pushback_events::{DiagnosticCode, Event, RuleLine};
 use pushback_manifest::config::Config;
 use pushback_objects::text::written_experiments;
@@ -21,14 +29,6 @@ use super::error::CommandError;
 use super::options::PreflightOptions;
 use super::running::Run;
 use super::setup::Setup;
-use crate::check::facts_file::{self, FactsFile};
-use crate::check::release_masks::ReleaseMasks;
-use crate::check::report::ReportParts;
-use crate::check::second_look::{DependentsSearch, SecondLook};
-use crate::check::{self, RuleResults};
-use crate::plan::saved::digests::plain;
-use crate::plan::waves::Waves;
-use crate::plan::{self, Plan, Planned};
 use crate::upgrade::suite_folder;
 
 /// Result of preflight.

@@ -4,6 +4,7 @@ use pushback_app::identity::RECORD_LABEL;
 use pushback_app::listing::listed;
 use pushback_app::record::config_map_kind;
 use pushback_cluster::{ListQuery, list_all};
+use pushback_deploy::plan::filter::ObjectFilter;
 use pushback_events::Target;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use super::connect::{ClusterOptions, reach};
 use super::details;
 use super::error::CommandError;
 use super::options::NamespaceOptions;
-use crate::plan::filter::ObjectFilter;
 
 /// Options of a list.
 #[derive(Clone, Debug)]

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use pushback_app::record::observe;
 use pushback_cluster::core_kinds;
+use pushback_deploy::apply::pod_logs::{self, Tell, Wanted};
+use pushback_deploy::plan::live;
 use pushback_events::LogEvent;
 use pushback_objects::ObjectExt;
 use pushback_system::redact::Secrets;
@@ -14,8 +16,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
-use crate::apply::pod_logs::{self, Tell, Wanted};
-use crate::plan::live;
 
 /// What to read.
 #[derive(Clone, Debug)]

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pushback_deploy::apply::engine::{Outcome, Progress};
+use pushback_deploy::apply::readiness;
+use pushback_deploy::plan::Plan;
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
@@ -11,9 +14,6 @@ use pushback_preflight::judge::RunReport;
 use pushback_preflight::{causes, registry};
 
 use super::error::CommandError;
-use crate::apply::engine::{Outcome, Progress};
-use crate::apply::readiness;
-use crate::plan::Plan;
 
 /// Most finalizers explained at the end of a run.
 const FINALIZERS: usize = 3;

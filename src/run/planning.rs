@@ -5,6 +5,10 @@ use std::sync::Arc;
 use pushback_app::record::Observed;
 use pushback_cluster::directory::DirectoryCluster;
 use pushback_cluster::{Cluster, Kinds};
+use pushback_deploy::check;
+use pushback_deploy::plan::base::BasePlacement;
+use pushback_deploy::plan::desired::{self, Placement};
+use pushback_deploy::plan::{self, NamedDrift, Plan, helm};
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, Event};
 use pushback_manifest::{InputWarning, Manifest};
@@ -19,10 +23,6 @@ use super::options::PlanOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::{conversion_plans, details};
-use crate::check;
-use crate::plan::base::BasePlacement;
-use crate::plan::desired::{self, Placement};
-use crate::plan::{self, NamedDrift, Plan, helm};
 
 /// Plans an apply.
 ///

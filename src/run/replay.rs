@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pushback_deploy::check::facts_file::{self, FactsError, FactsFile};
+use pushback_deploy::check::report::CheckReport;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Event, RuleLine};
 use pushback_manifest::InputError;
@@ -15,8 +17,6 @@ use super::outcome::End;
 use super::policy;
 use super::running::Run;
 use super::saved::stale;
-use crate::check::facts_file::{self, FactsError, FactsFile};
-use crate::check::report::CheckReport;
 
 const AGAIN: &str = "--facts-out writes it again";
 

@@ -3,6 +3,8 @@
 
 use pushback_app::record::{AppError, Phase};
 use pushback_cluster::LocalLock;
+use pushback_deploy::apply::engine::Outcome;
+use pushback_deploy::plan::{self, Plan};
 use pushback_events::PlannedLine;
 
 use super::error::CommandError;
@@ -11,8 +13,6 @@ use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::write::{WriteEnd, Writing, lock_locally};
-use crate::apply::engine::Outcome;
-use crate::plan::{self, Plan};
 
 /// Most plans made before anything is written, when somebody else keeps changing what they are based on.
 pub const ROUNDS: u32 = 4;

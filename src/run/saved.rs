@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use pushback_deploy::plan::Plan;
+use pushback_deploy::plan::saved::digests::Digests;
+use pushback_deploy::plan::saved::{SavedFile, SavedObject, SavedPlan, SavedPlanError, compare};
 use pushback_preflight::RunReport;
 
 pub use make::SavePlan;
@@ -19,9 +22,6 @@ use pushback_system::bounded_file::{DOCUMENT, read_text};
 use super::error::CommandError;
 use super::running::Run;
 use super::setup::Setup;
-use crate::plan::Plan;
-use crate::plan::saved::digests::Digests;
-use crate::plan::saved::{SavedFile, SavedObject, SavedPlan, SavedPlanError, compare};
 
 /// Differences that are named one by one.
 const NAMED: usize = 20;

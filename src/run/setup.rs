@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pushback_app::record::{AppError, AppName, Observed, observe};
 use pushback_cluster::{Cluster, ClusterError, Kinds};
 use pushback_conversion::ConversionPlans;
+use pushback_deploy::check::ahead::Ahead;
 use pushback_events::Event;
 use pushback_manifest::config::Config;
 use pushback_manifest::excerpt::Sources;
@@ -24,7 +25,6 @@ use super::options::{AppOptions, CheckReports, Command, Details, RecordOptions, 
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
-use crate::check::ahead::Ahead;
 
 /// Everything that a command has before it reads the app.
 #[derive(Debug)]

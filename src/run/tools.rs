@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_deploy::plan::diff::{self, DiffOptions};
+use pushback_deploy::plan::filter::{ChangeFilter, ObjectFilter};
+use pushback_deploy::plan::sides;
 use pushback_events::{Counts, PlannedLine, Whole};
 use pushback_manifest::config::defaults::defaults;
 use pushback_manifest::config::mask::{MaskNumbers, Masker};
@@ -12,9 +15,6 @@ use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::error::CommandError;
-use crate::plan::diff::{self, DiffOptions};
-use crate::plan::filter::{ChangeFilter, ObjectFilter};
-use crate::plan::sides;
 
 /// Objects of an input, in its order; none without files.
 ///

@@ -9,6 +9,10 @@ use pushback_app::moving::Place;
 use pushback_app::record::{AppError, Phase};
 use pushback_app::session::{Opening, Session};
 use pushback_cluster::{ErrorKind, LocalLock};
+use pushback_deploy::apply::engine::{Engine, Outcome, Progress};
+use pushback_deploy::check::report::PolicyReport;
+use pushback_deploy::check::second_look::SecondLook;
+use pushback_deploy::plan::{Plan, entry};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{Counts, Event};
@@ -24,10 +28,6 @@ use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::signals::{until_dismissed, until_stopped};
-use crate::apply::engine::{Engine, Outcome, Progress};
-use crate::check::report::PolicyReport;
-use crate::check::second_look::SecondLook;
-use crate::plan::{Plan, entry};
 
 /// How long to keep trying to write the record after a signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use pushback_deploy::check::report::CheckReport;
 use pushback_system::atomic_file::{probe, replace};
 use pushback_system::path_safety::followed;
 
 use super::formats::{self, Format};
-use crate::check::report::CheckReport;
 use crate::report::output::Output;
 
 /// A report to write: its format and path.

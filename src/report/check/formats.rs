@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use pushback_deploy::check::report::CheckReport;
+
 use super::{github, html, json, junit, markdown, sarif};
-use crate::check::report::CheckReport;
 use crate::report::output::Output;
 
 /// A format of check reports.

@@ -1,13 +1,13 @@
 //! A check as workflow commands of GitHub Actions: the runner turns each line into an annotation. It shows at most ten
 //! per level and step, so the first line counts the rest.
 
+use pushback_deploy::check::report::CheckReport;
 use pushback_objects::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::judge::RuleOutcome;
 
 use super::grouped::{Group, groups};
 use super::source_path::source_path;
-use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::finding_words::rule_and_check;
 

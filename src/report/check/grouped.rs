@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_deploy::check::report::CheckReport;
 use pushback_objects::text::counted;
 use pushback_objects::{Finding, Severity};
 use pushback_preflight::cause::{Cause, live_total};
 use serde_json::Value;
 
-use crate::check::report::CheckReport;
 use crate::report::finding_words::{live_total_words, place_words, plain_text_of, subject};
 
 /// Most further places that are named.

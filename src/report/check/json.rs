@@ -1,6 +1,7 @@
 //! A check's report as JSON, for people and programs.
 
-use crate::check::report::CheckReport;
+use pushback_deploy::check::report::CheckReport;
+
 use crate::report::escape::terminal_safe_json;
 
 /// The report as JSON with a final line break; safe to show on a terminal.

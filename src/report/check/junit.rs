@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_deploy::check::report::CheckReport;
 use pushback_events::RuleLine;
 use pushback_objects::Severity;
 use pushback_preflight::judge::RuleOutcome;
@@ -11,7 +12,6 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::grouped::{Group, PLACES, groups, left_out};
 use super::source_path::source_path;
-use crate::check::report::CheckReport;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::finding_words::{subject, weight};
 use crate::report::policy_text::policy_lines;

@@ -1,6 +1,7 @@
 //! A check as Markdown for a pull request comment: a table of the rules, the causes by object, witnesses
 //! collapsed. Input is shown as text: it creates no markup, link or mention.
 
+use pushback_deploy::check::report::CheckReport;
 use pushback_events::RuleLine;
 use pushback_objects::text::counted;
 use pushback_objects::{Finding, Severity};
@@ -10,7 +11,6 @@ use serde_json::Value;
 
 use super::grouped::{Group, groups};
 use super::markdown_plan;
-use crate::check::report::CheckReport;
 use crate::report::cause_text;
 use crate::report::escape::terminal_safe_lines;
 use crate::report::finding_text::no_rule_ran;

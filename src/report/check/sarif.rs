@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_deploy::check::report::CheckReport;
 use pushback_objects::{Finding, Severity};
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::registry;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::grouped::{Group, groups, left_out};
 use super::source_path::source_path;
-use crate::check::report::CheckReport;
 use crate::report::escape::terminal_safe_json;
 use crate::report::finding_words::{advice, facts, place_words, rule_and_check, subject};
 use crate::report::policy_text::policy_lines;

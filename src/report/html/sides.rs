@@ -1,10 +1,10 @@
 //! Two values side by side, line by line.
 
+use pushback_deploy::edits::{Anchors, ranges};
 use pushback_objects::text::counted;
 use serde_json::Value;
 use similar::DiffOp;
 
-use crate::edits::{Anchors, ranges};
 use crate::report::finding_words::witness_yaml;
 
 /// Most lines of a value.

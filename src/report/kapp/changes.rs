@@ -1,6 +1,7 @@
 //! kapp's table of changes, and the line diffs before it.
 
 use jiff::Timestamp;
+use pushback_deploy::plan::sides;
 use pushback_events::{Awaited, PlannedLine, Whole};
 use pushback_preflight::Operation;
 
@@ -8,7 +9,6 @@ use super::style::Style;
 use super::table::{Column, Table, UnknownColumn, check};
 use super::ui::Ui;
 use super::{diff, state, words, yaml};
-use crate::plan::sides;
 
 /// Strategy of what is compared and not written.
 pub const NO_STRATEGY: &str = "???";

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use pushback_deploy::edits::{Anchors, Edit, edits, ranges};
 use serde_json::Value;
 
 use super::style::DiffLook;
 use super::yaml;
-use crate::edits::{Anchors, Edit, edits, ranges};
 
 /// The diff of two objects; `None` is one that does not exist.
 #[must_use]

@@ -14,6 +14,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use pushback_app::record::{AppName, Observed};
 use pushback_cluster::directory::DirectoryCluster;
 use pushback_cluster::{Cluster, Kinds};
+use pushback_deploy::check;
+use pushback_deploy::check::ahead::Ahead;
+use pushback_deploy::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
+use pushback_deploy::plan::desired::{self, Placement};
+use pushback_deploy::plan::{self, Plan};
 use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::facts::{ChangeSet, Facts};
 use pushback_preflight::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
@@ -22,11 +27,6 @@ use pushback_preflight::{Need, Needs, Operation, RunReport, registry};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::check;
-use crate::check::ahead::Ahead;
-use crate::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
-use crate::plan::desired::{self, Placement};
-use crate::plan::{self, Plan};
 
 /// An item to append.
 #[derive(Clone, Debug)]

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use pushback_cluster::{Address, ErrorKind};
+use pushback_deploy::plan::saved::SavedCluster;
+use pushback_deploy::plan::saved::digests::plain;
 use pushback_objects::ObjectExt;
 use secrecy::ExposeSecret;
 
-use crate::plan::saved::SavedCluster;
-use crate::plan::saved::digests::plain;
 use crate::run::error::CommandError;
 use crate::run::running::Run;
 use crate::run::setup::Setup;

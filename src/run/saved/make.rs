@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_deploy::plan::saved::digests::Digests;
+use pushback_deploy::plan::saved::{SCHEMA_VERSION, SavedPlan, SavedTool};
 use pushback_events::{DiagnosticCode, Event};
 use pushback_system::atomic_file;
 
 use super::{identity, parts};
-use crate::plan::saved::digests::Digests;
-use crate::plan::saved::{SCHEMA_VERSION, SavedPlan, SavedTool};
 use crate::run::compare::{Compare, Compared};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pushback_app::identity;
 use pushback_app::record::observe;
 use pushback_cluster::Announce;
+use pushback_deploy::plan::live;
 use pushback_manifest::{ComparedSide, InputError, Manifest, SideRole};
 use pushback_objects::{ObjectRef, Positions};
 use serde_json::Value;
 
-use crate::plan::live;
 use crate::run::connect::{ClusterOptions, reach};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pushback::plan::original::Rules;
+use pushback_deploy::plan::original::Rules;
 use pushback_manifest::config::Config;
 use serde_json::{Value, json};
 

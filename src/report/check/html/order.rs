@@ -1,10 +1,9 @@
 //! The order of the changes as a drawing: a band a wave, a box an object or several of a kind, an arrow where one waits
 //! for another.
 
+use pushback_deploy::plan::waves::{WaveBox, Waves};
 use pushback_objects::text::counted;
 use pushback_preflight::Operation;
-
-use crate::plan::waves::{WaveBox, Waves};
 
 /// Sizes in the units of the drawing.
 const WIDTH: usize = 192;

@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use super::{deploy_logs, helm};
 
-pub(crate) const PREFIX: &str = "kapp.k14s.io/";
+pub const PREFIX: &str = "kapp.k14s.io/";
 
 /// Set by kapp or pushback, not by users; in an input they come from a dump of a live object.
-pub(crate) const WRITTEN: [&str; 7] = [
+pub const WRITTEN: [&str; 7] = [
     "identity",
     "original",
     "original-diff",

@@ -292,7 +292,7 @@ pub(super) fn is_needed(managers: &[ManagerEntry]) -> bool {
     managers.iter().any(|entry| is_predecessor(&entry.owner))
 }
 
-pub(crate) fn is_predecessor(owner: &Owner) -> bool {
+pub fn is_predecessor(owner: &Owner) -> bool {
     PREDECESSORS.contains(&owner.manager.as_str()) && owner.subresource.is_empty()
 }
 

@@ -208,7 +208,7 @@ impl Versions {
 type Names<'a> = BTreeMap<(&'a str, &'a str), &'a Versioned>;
 
 /// The newest version of every versioned object among these, by its identity in the input.
-pub(crate) fn newest<'o>(objects: impl Iterator<Item = &'o Value>) -> BTreeMap<ObjectKey, &'o Value> {
+pub fn newest<'o>(objects: impl Iterator<Item = &'o Value>) -> BTreeMap<ObjectKey, &'o Value> {
     let mut found: BTreeMap<ObjectKey, (u64, &Value)> = BTreeMap::new();
     for object in objects {
         let Some((key, number)) = version_of(&ObjectRef::of(object).key(), object) else { continue };
@@ -221,7 +221,7 @@ pub(crate) fn newest<'o>(objects: impl Iterator<Item = &'o Value>) -> BTreeMap<O
 }
 
 /// The identity of a version in the input, and its number.
-pub(crate) fn version_of(key: &ObjectKey, object: &Value) -> Option<(ObjectKey, u64)> {
+pub fn version_of(key: &ObjectKey, object: &Value) -> Option<(ObjectKey, u64)> {
     let (name, number) = split(&key.name)?;
     annotations::read_live(object).versioned.then(|| (ObjectKey { name: name.to_owned(), ..key.clone() }, number))
 }

@@ -8,7 +8,7 @@ use similar::{DiffOp, DiffTag};
 
 /// Where the lists are compared first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Anchors {
+pub enum Anchors {
     /// At texts that each list has once, which reads best.
     Unique,
     /// Nowhere, which is the cheapest.
@@ -17,7 +17,7 @@ pub(crate) enum Anchors {
 
 /// A text of the lists: in both, only in the old one, or only in the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edit {
+pub enum Edit {
     /// Index in the old list, and in the new one.
     Same(usize, usize),
     /// Index in the old list.
@@ -29,7 +29,7 @@ pub(crate) enum Edit {
 /// The ranges that lead from the old list to the new one.
 ///
 /// There is no deadline: the same input gives the same ranges on every machine.
-pub(crate) fn ranges(old: &[&str], new: &[&str], anchors: Anchors) -> Vec<DiffOp> {
+pub fn ranges(old: &[&str], new: &[&str], anchors: Anchors) -> Vec<DiffOp> {
     let mut numbers = HashMap::new();
     let old = numbered(old, &mut numbers);
     let new = numbered(new, &mut numbers);
@@ -52,7 +52,7 @@ fn numbered<'t>(texts: &[&'t str], numbers: &mut HashMap<&'t str, usize>) -> Vec
 }
 
 /// Every text of a range: what is removed before what is added.
-pub(crate) fn edits(range: &DiffOp) -> Vec<Edit> {
+pub fn edits(range: &DiffOp) -> Vec<Edit> {
     let (tag, old, new) = range.as_tag_tuple();
     match tag {
         DiffTag::Equal => old.zip(new).map(|(old, new)| Edit::Same(old, new)).collect(),

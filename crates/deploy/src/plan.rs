@@ -150,7 +150,7 @@ impl Planned {
     }
 
     /// Returns whether a workload is written, or resumed after a pause, in the default order.
-    pub(crate) fn is_changed_workload(&self) -> bool {
+    pub fn is_changed_workload(&self) -> bool {
         let is_changed = self.change.operation.applies() || self.resumes;
         self.makes_pods() && is_changed && !self.strategies.no_default_order
     }
