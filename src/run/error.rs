@@ -7,9 +7,9 @@ use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
+use pushback_upgrade::lock::LockError;
 
 use crate::report::kapp::UnknownColumn;
-use crate::upgrade::lock::LockError;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]

@@ -23,13 +23,13 @@ use pushback_preflight::replay::JudgedBy;
 use pushback_preflight::rule::Artefact;
 use pushback_preflight::{Answer, Facts, Need, Waiver, registry};
 use pushback_system::atomic_file;
+use pushback_upgrade::suite_folder;
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
 use super::running::Run;
 use super::setup::Setup;
-use crate::upgrade::suite_folder;
 
 /// Result of preflight.
 #[derive(Debug)]

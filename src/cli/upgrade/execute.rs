@@ -8,6 +8,8 @@ use clap::{Args, ValueEnum};
 use pushback_app::lease::LockOptions;
 use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::DangerLevel;
+use pushback_upgrade::inject::{ClusterScoped, Site};
+use pushback_upgrade::outcome::Verdict;
 
 use super::arguments::{Place, ShownArgs};
 use super::reports::RunReports;
@@ -17,8 +19,6 @@ use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::{Execute, Source};
-use crate::upgrade::inject::{ClusterScoped, Site};
-use crate::upgrade::outcome::Verdict;
 
 /// Run experiments on a cluster.
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use pushback_events::exit::ExitCode;
+use pushback_upgrade::recover::RecoveryReport;
 
 use super::execute::LockArgs;
 use crate::cli::arguments::GlobalArgs;
@@ -11,7 +12,6 @@ use crate::report::escape::terminal_safe;
 use crate::report::output::Output;
 use crate::run::error::CommandError;
 use crate::run::upgrade::recover::Recover;
-use crate::upgrade::recover::RecoveryReport;
 
 /// Take back what killed runs of experiments have left.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pushback_system::environment::reason;
 use pushback_system::path_safety::check_folder;
+use pushback_upgrade::outcome::RunReport;
 
 use super::arguments::Place;
 use super::ended::not_written;
@@ -15,7 +16,6 @@ use crate::report::release::experiments_text::{RUN_FORMATS, RunFormat};
 use crate::report::release::formats::{self, Format};
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::ExperimentReports;
-use crate::upgrade::outcome::RunReport;
 
 /// Reports of a run of experiments.
 #[derive(Debug)]

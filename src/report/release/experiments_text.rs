@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use pushback_objects::text::counted;
+use pushback_upgrade::outcome::{Outcome, RunReport, Verdict};
+use pushback_upgrade::steady::CheckResult;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::Value;
 
@@ -13,8 +15,6 @@ use crate::report::finding_words::{headline, plain_text, rule_and_check};
 use crate::report::live::options::WIDTH;
 use crate::report::table::Table;
 use crate::report::theme::Theme;
-use crate::upgrade::outcome::{Outcome, RunReport, Verdict};
-use crate::upgrade::steady::CheckResult;
 
 /// A format of the additional reports of a run of experiments.
 #[derive(Debug)]
@@ -204,10 +204,10 @@ impl ReleaseReport for RunReport {
 #[cfg(test)]
 mod tests {
     use pushback_preflight::experiment::Experiment;
+    use pushback_upgrade::outcome::RunStep;
+    use pushback_upgrade::run::blank;
 
     use super::*;
-    use crate::upgrade::outcome::RunStep;
-    use crate::upgrade::run::blank;
 
     fn report() -> RunReport {
         let named = |name: &str, verdict, reason: &str| Outcome {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use pushback_preflight::experiment::suite::{ManualReview, Suite, SuiteExperiment};
+use pushback_upgrade::suite_folder;
 use serde_json::Value;
 
 use super::formats::ReleaseReport;
 use crate::report::escape::{terminal_safe, terminal_safe_lines};
 use crate::report::markdown;
 use crate::report::table::Table;
-use crate::upgrade::suite_folder;
 
 /// Most subjects named in a group of reviews.
 const NAMED: usize = 3;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use pushback_events::exit::ExitCode;
 use pushback_objects::text::counted;
 use pushback_releases::{Release, ReleaseDiff, Severity, compare};
+use pushback_upgrade::sources::{self, Side};
 
 use super::sides::Sides;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::upgrade::sources::{self, Side};
 
 /// Options of a comparison of releases.
 #[derive(Clone, Debug)]

@@ -13,6 +13,12 @@ use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
 use pushback_objects::text::counted;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
+use pushback_upgrade::change::Step;
+use pushback_upgrade::inject::Site;
+use pushback_upgrade::lock::{LEASE, LockError, Locks};
+use pushback_upgrade::outcome::{Outcome, RunReport, RunStep, UpgradeReport, Verdict};
+use pushback_upgrade::recover;
+use pushback_upgrade::run::{ActiveExperiment, Runner, blank};
 
 use super::connect_server;
 use super::experiments::{self, LoadedExperiments};
@@ -25,12 +31,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::upgrade::change::Step;
-use crate::upgrade::inject::Site;
-use crate::upgrade::lock::{LEASE, LockError, Locks};
-use crate::upgrade::outcome::{Outcome, RunReport, RunStep, UpgradeReport, Verdict};
-use crate::upgrade::recover;
-use crate::upgrade::run::{ActiveExperiment, Runner, blank};
 
 /// Options of a run of experiments.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use pushback_cluster::{Cluster, ErrorKind};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
 use pushback_system::environment::Environment;
+use pushback_upgrade::recover::{self, Leftovers, RecoveryReport};
 
 use super::connect_server;
 use crate::run::Run;
@@ -14,7 +15,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::upgrade::recover::{self, Leftovers, RecoveryReport};
 
 /// Hint for objects that somebody has changed since.
 pub const PUT_RIGHT: &str =

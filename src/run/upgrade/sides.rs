@@ -8,12 +8,12 @@ use pushback_cluster::Announce;
 use pushback_deploy::plan::live;
 use pushback_manifest::{ComparedSide, InputError, Manifest, SideRole};
 use pushback_objects::{ObjectRef, Positions};
+use pushback_upgrade::sources::{self, Naming, Side};
 use serde_json::Value;
 
 use crate::run::connect::{ClusterOptions, reach};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
-use crate::upgrade::sources::{self, Naming, Side};
 
 /// The two releases.
 #[derive(Clone, Debug)]

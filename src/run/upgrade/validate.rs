@@ -6,10 +6,10 @@ use pushback_objects::finding::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::experiment::{self, suite};
 use pushback_releases::versioned::{self, Check};
+use pushback_upgrade::{sources, suite_folder};
 
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::upgrade::{sources, suite_folder};
 
 /// Validates every experiment in the inputs; returns their number.
 ///

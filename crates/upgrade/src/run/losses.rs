@@ -2,7 +2,7 @@
 //! value that is gone is lost, and nothing that happens later changes the verdict.
 
 use super::{ActiveExperiment, Runner};
-use crate::upgrade::loss;
+use crate::loss;
 
 impl Runner<'_> {
     /// Records the injected values that are lost; none if an object cannot be read, or is gone, which the revert reports.

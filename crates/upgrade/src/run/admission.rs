@@ -7,9 +7,9 @@ use pushback_preflight::experiment::InjectionType;
 use tokio::time::Instant;
 
 use super::{ActiveExperiment, Runner};
-use crate::upgrade::outcome::Outcome;
-use crate::upgrade::probe::{self, Admission, Measurements, SLOW_SECONDS};
-use crate::upgrade::steady::POLL;
+use crate::outcome::Outcome;
+use crate::probe::{self, Admission, Measurements, SLOW_SECONDS};
+use crate::steady::POLL;
 
 /// How long the API server may take to hear of a changed configuration.
 const HEARS: Duration = Duration::from_secs(15);

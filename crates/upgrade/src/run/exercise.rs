@@ -5,8 +5,8 @@ use pushback_cluster::Kind;
 use pushback_preflight::experiment::InjectionType;
 
 use super::{ActiveExperiment, Runner};
-use crate::upgrade::change::{Change, Step};
-use crate::upgrade::reconciler;
+use crate::change::{Change, Step};
+use crate::reconciler;
 
 /// API groups of network plugins that enforce NetworkPolicies, and groups below them.
 const ENFORCERS: [&str; 6] =
@@ -72,7 +72,7 @@ impl Runner<'_> {
             let Change::Fields(fields) = &step.change else { continue };
             let Ok(address) = step.target.address(&kinds) else { continue };
             let Ok(live) = self.cluster.get(&address).await else { continue };
-            let kept = |place: &crate::upgrade::place::Place| live.as_deref().and_then(|live| place.get(live));
+            let kept = |place: &crate::place::Place| live.as_deref().and_then(|live| place.get(live));
             if let Some(field) = fields.iter().find(|field| kept(&field.place) != field.after.as_ref()) {
                 let why = format!("somebody changed {} of {} back before the upgrade", field.place, step.target);
                 begun.outcome.unexercised = Some(why);

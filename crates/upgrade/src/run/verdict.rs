@@ -4,8 +4,8 @@
 use pushback_preflight::experiment::InjectionType;
 
 use super::ActiveExperiment;
-use crate::upgrade::outcome::{Outcome, Verdict};
-use crate::upgrade::steady::all_pass;
+use crate::outcome::{Outcome, Verdict};
+use crate::steady::all_pass;
 
 /// The verdict, and why.
 pub(super) fn of(begun: &ActiveExperiment<'_>, was_stopped: bool) -> (Verdict, String) {

@@ -6,9 +6,9 @@ use pushback_preflight::experiment::{Experiment, InjectionType};
 
 use super::deletion::has_controller;
 use super::{ActiveExperiment, Runner, observation, patience};
-use crate::upgrade::change::{Change, Step};
-use crate::upgrade::journal::NAME_PREFIX;
-use crate::upgrade::outcome::{Outcome, RunStep, Verdict};
+use crate::change::{Change, Step};
+use crate::journal::NAME_PREFIX;
+use crate::outcome::{Outcome, RunStep, Verdict};
 
 /// The steps of experiments that are injected together.
 struct Foreseen {

@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{ActiveExperiment, Runner};
-use crate::upgrade::change::{Change, Step};
-use crate::upgrade::outcome::HeldDeletion;
-use crate::upgrade::revert::release;
-use crate::upgrade::steady::POLL;
+use crate::change::{Change, Step};
+use crate::outcome::HeldDeletion;
+use crate::revert::release;
+use crate::steady::POLL;
 
 /// How long a deletion may take once nothing of ours holds it.
 const GOING_ON: Duration = Duration::from_secs(30);

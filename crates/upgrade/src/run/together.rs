@@ -8,10 +8,10 @@ use pushback_cluster::ClusterError;
 use pushback_preflight::experiment::Experiment;
 
 use super::{ActiveExperiment, Runner, ended, patience};
-use crate::upgrade::change::{Change, Step};
-use crate::upgrade::difference::FieldChange;
-use crate::upgrade::inject::{self, Planned};
-use crate::upgrade::outcome::{Outcome, Verdict};
+use crate::change::{Change, Step};
+use crate::difference::FieldChange;
+use crate::inject::{self, Planned};
+use crate::outcome::{Outcome, Verdict};
 
 impl<'e> ActiveExperiment<'e> {
     /// It, and what is injected together with it.
