@@ -1,7 +1,8 @@
 //! The log of the conversion server: a line for each event.
 
+use pushback_webhook::Notice;
+
 use crate::report::escape::terminal_safe;
-use crate::serve::Notice;
 
 /// A line, without its end.
 #[must_use]

@@ -10,11 +10,11 @@ use pushback_manifest::InputError;
 use pushback_manifest::files::{SourceFile, shown};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
+use pushback_webhook::{Journal, Settings, StartError, serve};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;
 use super::signals;
-use crate::serve::{Journal, Settings, StartError, serve};
 
 pub mod patch;
 
