@@ -1,7 +1,9 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod report;
+pub mod release;
+
+pub mod serve_text;
 
 pub mod run;
 

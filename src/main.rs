@@ -10,7 +10,7 @@ use pushback_system::environment::Voice;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    pushback::report::defect::tell_of_panics();
+    pushback_terminal::defect::tell_of_panics();
     let voice = Voice::of_process();
     let ended = std::panic::catch_unwind(|| pushback::cli::main(voice));
     ended.unwrap_or(pushback_events::exit::ExitCode::Defect).process_code(voice)

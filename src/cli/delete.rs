@@ -3,6 +3,7 @@
 use clap::Args;
 use pushback_deploy::plan::part::Selection;
 use pushback_events::exit::ExitCode;
+use pushback_terminal::DiffStyle;
 
 use super::app_name::app_name;
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs};
@@ -10,7 +11,6 @@ use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::WriteArgs;
-use crate::report::DiffStyle;
 use crate::run::delete::Delete;
 use crate::run::options::{AppOptions, Command, RecordOptions, RunOptions};
 

@@ -7,11 +7,11 @@ use pushback_app::identity::BY_LABEL;
 use pushback_app::lease::{DEFAULT_LEASE, LockOptions};
 use pushback_events::EndCause;
 use pushback_events::exit::ExitCode;
+use pushback_terminal::kapp::reports;
 
 use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};
 use super::screen::{self, ProgressNotes};
-use crate::report::kapp::reports;
 use crate::run::error::CommandError;
 use crate::run::rename::{Prepared, Rename};
 

@@ -10,13 +10,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use pushback_events::exit::ExitCode;
 use pushback_system::environment::wall_clock;
+use pushback_terminal::output::Output;
 use pushback_webhook::{Journal, Notice, Settings};
 
 use super::arguments::{GlobalArgs, duration};
 use super::screen::fail;
-use crate::report::output::Output;
-use crate::report::serve_text;
 use crate::run::serve_conversion::{ServedFiles, run as serve};
+use crate::serve_text;
 
 /// Serve conversions.
 #[derive(Debug, Args)]

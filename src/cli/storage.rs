@@ -14,9 +14,9 @@ pub mod test;
 
 use clap::{Args, Subcommand};
 use pushback_events::exit::ExitCode;
+use pushback_terminal::output::Output;
 
 use super::arguments::GlobalArgs;
-use crate::report::output::Output;
 use crate::run::error::CommandError;
 
 /// Look after the versions that custom resources are stored in.

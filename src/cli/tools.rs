@@ -10,15 +10,15 @@ use pushback_events::exit::ExitCode;
 use pushback_manifest::Manifest;
 use pushback_objects::Position;
 use pushback_system::environment::wall_clock;
+use pushback_terminal::kapp::{self, DiffLook, Style, reports, words};
+use pushback_terminal::live::plan_text::plan_text;
+use pushback_terminal::table::Table;
+use pushback_terminal::{DiffStyle, RenderOptions};
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
 use super::filters::FilterArgs;
 use super::screen;
-use crate::report::kapp::{self, DiffLook, Style, reports, words};
-use crate::report::live::plan_text::plan_text;
-use crate::report::table::Table;
-use crate::report::{DiffStyle, RenderOptions};
 use crate::run::error::CommandError;
 use crate::run::tools;
 

@@ -7,9 +7,8 @@ use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
+use pushback_terminal::kapp::UnknownColumn;
 use pushback_upgrade::lock::LockError;
-
-use crate::report::kapp::UnknownColumn;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]

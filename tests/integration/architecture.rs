@@ -124,8 +124,11 @@ fn the_picture_shows_the_crates() {
     assert!(stale.is_empty(), "dot -Tsvg docs/architecture.dot -o docs/architecture.svg: {stale:?}");
 }
 
+/// Crates with rooms of their own.
+const WITH_ROOMS: [&str; 3] = ["src", "preflight/src", "crates/crd/src"];
+
 fn no_two_rooms_need_each_other() {
-    for crate_root in &crates() {
+    for crate_root in WITH_ROOMS {
         let rooms: BTreeSet<String> = rooms(crate_root).into_iter().collect();
         let needs: BTreeMap<&str, BTreeSet<&str>> =
             rooms.iter().map(|room| (room.as_str(), needed(crate_root, room, &rooms))).collect();

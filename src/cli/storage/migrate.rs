@@ -6,11 +6,11 @@ use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_storage::migrate::MigrateOptions;
 use pushback_storage::pass::{Pace, Shard};
+use pushback_terminal::storage_text;
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::report::storage_text;
 use crate::run::storage::migrate::MigrateRun;
 
 /// Rewrite objects at the storage version.

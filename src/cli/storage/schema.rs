@@ -2,11 +2,11 @@
 
 use clap::Args;
 use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
 
 use super::convert::PlanArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::simple;
-use crate::report::conversion_text;
 use crate::run::error::CommandError;
 
 /// Print the storage schema of a version.

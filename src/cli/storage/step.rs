@@ -4,11 +4,11 @@ use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, RunOutcome};
 use pushback_storage::versions::Step;
+use pushback_terminal::storage_text;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::report::storage_text;
 use crate::run::outcome::End;
 use crate::run::storage::step::StepRun;
 

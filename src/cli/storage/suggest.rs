@@ -3,11 +3,11 @@
 use clap::Args;
 use pushback_conversion::suggestions;
 use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
 
 use super::convert::PlanArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::simple;
-use crate::report::conversion_text;
 
 /// Guess which field became which.
 #[derive(Debug, Args)]

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use pushback_events::exit::ExitCode;
+use pushback_terminal::check::file::write_text;
+use pushback_terminal::output::Output;
 
 use super::arguments::Place;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::fail;
-use crate::report::check::file::write_text;
-use crate::report::output::Output;
-use crate::report::release::formats::ReleaseReport;
+use crate::release::formats::ReleaseReport;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 

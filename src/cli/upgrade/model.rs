@@ -8,7 +8,7 @@ use super::ended::RenderedReport;
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output};
 use crate::cli::screen::ProgressNotes;
-use crate::report::release::formats::yaml;
+use crate::release::formats::yaml;
 use crate::run::error::CommandError;
 use crate::run::upgrade::derive::Derive;
 

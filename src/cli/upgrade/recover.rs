@@ -2,14 +2,14 @@
 
 use clap::Args;
 use pushback_events::exit::ExitCode;
+use pushback_terminal::escape::terminal_safe;
+use pushback_terminal::output::Output;
 use pushback_upgrade::recover::RecoveryReport;
 
 use super::execute::LockArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::report::escape::terminal_safe;
-use crate::report::output::Output;
 use crate::run::error::CommandError;
 use crate::run::upgrade::recover::Recover;
 

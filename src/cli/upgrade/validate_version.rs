@@ -6,7 +6,7 @@ use super::arguments::ShownArgs;
 use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::ProgressNotes;
-use crate::report::release::versioned_text::Versioned;
+use crate::release::versioned_text::Versioned;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 use crate::run::upgrade::validate;
