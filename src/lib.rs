@@ -1,10 +1,6 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod release;
-
-pub mod serve_text;
-
 pub mod run;
 
 pub mod cli;

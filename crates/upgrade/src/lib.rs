@@ -1,4 +1,4 @@
-//! Live half of comparing releases: reads releases, and runs the experiments that test them.
+//! Live half of comparing releases: reads releases, and runs the experiments that test them. Reports on both.
 
 pub mod at_hand;
 pub mod change;
@@ -14,6 +14,7 @@ pub mod place;
 pub mod probe;
 pub mod reconciler;
 pub mod recover;
+pub mod report;
 pub mod revert;
 pub mod run;
 pub mod side_effects;

@@ -9,6 +9,7 @@ mod metrics;
 mod notice;
 mod server;
 mod sources;
+pub mod text;
 
 pub use notice::{Journal, Notice};
 pub use server::{Settings, StartError, serve};

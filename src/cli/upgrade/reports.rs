@@ -9,11 +9,11 @@ use pushback_terminal::check::file::{ReportSpec, is_standard_output, write_text}
 use pushback_terminal::check::formats as check_formats;
 use pushback_terminal::output::Output;
 use pushback_upgrade::outcome::RunReport;
+use pushback_upgrade::report::experiments_text::{RUN_FORMATS, RunFormat};
+use pushback_upgrade::report::formats::{self, Format};
 
 use super::arguments::Place;
 use super::ended::not_written;
-use crate::release::experiments_text::{RUN_FORMATS, RunFormat};
-use crate::release::formats::{self, Format};
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::ExperimentReports;
 

@@ -4,6 +4,8 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::suite::Tool;
+use pushback_upgrade::report::formats::{self, Format};
+use pushback_upgrade::report::suite_text;
 
 use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_path, report_format};
 use super::ended::{RenderedReport, ended};
@@ -12,8 +14,6 @@ use super::recover::RecoverArgs;
 use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
-use crate::release::formats::{self, Format};
-use crate::release::suite_text;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::Source;

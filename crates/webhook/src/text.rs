@@ -1,7 +1,8 @@
 //! The log of the conversion server: a line for each event.
 
 use pushback_terminal::escape::terminal_safe;
-use pushback_webhook::Notice;
+
+use crate::Notice;
 
 /// A line, without its end.
 #[must_use]

@@ -6,10 +6,10 @@ use pushback_preflight::experiment::suite::{ManualReview, Suite, SuiteExperiment
 use pushback_terminal::escape::{terminal_safe, terminal_safe_lines};
 use pushback_terminal::markdown;
 use pushback_terminal::table::Table;
-use pushback_upgrade::suite_folder;
 use serde_json::Value;
 
 use super::formats::ReleaseReport;
+use crate::suite_folder;
 
 /// Most subjects named in a group of reviews.
 const NAMED: usize = 3;

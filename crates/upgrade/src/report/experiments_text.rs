@@ -9,12 +9,12 @@ use pushback_terminal::finding_words::{headline, plain_text, rule_and_check};
 use pushback_terminal::live::options::WIDTH;
 use pushback_terminal::table::Table;
 use pushback_terminal::theme::Theme;
-use pushback_upgrade::outcome::{Outcome, RunReport, Verdict};
-use pushback_upgrade::steady::CheckResult;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::Value;
 
 use super::formats::{ReleaseReport, json};
+use crate::outcome::{Outcome, RunReport, Verdict};
+use crate::steady::CheckResult;
 
 /// A format of the additional reports of a run of experiments.
 #[derive(Debug)]
@@ -204,10 +204,10 @@ impl ReleaseReport for RunReport {
 #[cfg(test)]
 mod tests {
     use pushback_preflight::experiment::Experiment;
-    use pushback_upgrade::outcome::RunStep;
-    use pushback_upgrade::run::blank;
 
     use super::*;
+    use crate::outcome::RunStep;
+    use crate::run::blank;
 
     fn report() -> RunReport {
         let named = |name: &str, verdict, reason: &str| Outcome {
