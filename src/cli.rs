@@ -37,11 +37,11 @@ use std::num::NonZero;
 use std::path::Path;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use pushback_events::exit::ExitCode;
+use pushback_system::environment::{Voice, reason};
+use pushback_system::program;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::environment::{Voice, reason};
-use crate::exit::ExitCode;
-use crate::program;
 use crate::run::error::CommandError;
 pub use arguments::GlobalArgs;
 use plan::given::Given;

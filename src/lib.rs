@@ -1,53 +1,6 @@
 //! `pushback` applies Kubernetes manifests as one app, and refuses an unsafe change before anything is written.
 //! The modules, in the order in which data flows through them:
 
-pub mod stop;
-
-pub mod manifest;
-
-pub mod event;
-
-pub mod config;
-
-pub mod cluster;
-
-pub mod app;
-
-pub mod storage;
-
-pub mod plan;
-
-pub mod check;
-
-pub mod apply;
-
-pub mod upgrade;
-
-pub mod serve;
-
-pub mod report;
-
 pub mod run;
 
 pub mod cli;
-
-pub mod exit;
-
-pub mod environment;
-
-mod atomic_file;
-
-mod bounded_file;
-
-mod edits;
-
-pub mod managed_fields;
-
-mod path_safety;
-pub mod program;
-
-mod proxy;
-
-mod redact;
-
-mod text;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pushback::environment::Voice;
+use pushback_system::environment::Voice;
 
 /// musl's allocator has one lock for all threads.
 #[cfg(target_env = "musl")]
@@ -10,8 +10,8 @@ use pushback::environment::Voice;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    pushback::report::defect::tell_of_panics();
+    pushback_terminal::defect::tell_of_panics();
     let voice = Voice::of_process();
     let ended = std::panic::catch_unwind(|| pushback::cli::main(voice));
-    ended.unwrap_or(pushback::exit::ExitCode::Defect).process_code(voice)
+    ended.unwrap_or(pushback_events::exit::ExitCode::Defect).process_code(voice)
 }

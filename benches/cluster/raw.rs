@@ -10,8 +10,8 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use pushback::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
-use pushback_preflight::ObjectRef;
+use pushback_app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION, association, identity};
+use pushback_objects::ObjectRef;
 use serde_json::{Value, json};
 
 const WORKERS: usize = 32;

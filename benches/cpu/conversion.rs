@@ -4,9 +4,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, BenchmarkId, Criterion};
-use pushback_preflight::Positions;
-use pushback_preflight::conversion::{Converter, NoPrograms, compile, read};
-use pushback_preflight::source::Document;
+use pushback_conversion::{Converter, NoPrograms, compile, read};
+use pushback_objects::Positions;
+use pushback_objects::source::Document;
 
 use super::chain;
 

@@ -26,7 +26,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pushback::manifest::yaml::{Limits, load};
+use pushback_manifest::yaml::{Limits, load};
 
 use self::unchanged::Unchanged;
 

@@ -5,10 +5,11 @@ use std::hint::black_box;
 use std::io::Write as _;
 
 use criterion::{BenchmarkId, Criterion};
-use pushback::check::report::CheckReport;
-use pushback::report::check::html;
+use pushback_deploy::check::report::CheckReport;
+use pushback_objects::{Finding, ObjectRef, Severity, Verdict};
+use pushback_preflight::causes;
 use pushback_preflight::judge::Outcome;
-use pushback_preflight::{Finding, ObjectRef, Severity, Verdict, causes};
+use pushback_terminal::check::html;
 use serde_json::json;
 
 use super::browser::{Browser, is_wanted};

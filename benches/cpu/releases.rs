@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use pushback::manifest::yaml::{Limits, load};
-use pushback_preflight::operator::Release;
-use pushback_preflight::operator::compare::{Options, compare};
-use pushback_preflight::operator::model_file;
-use pushback_preflight::source::Document;
+use pushback_manifest::yaml::{Limits, load};
+use pushback_objects::source::Document;
+use pushback_releases::Release;
+use pushback_releases::compare::{Options, compare};
+use pushback_releases::model_file;
 
 use super::models::{COMPONENTS, models};
 

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use pushback::app::identity::RECORD_LABEL;
-use pushback::app::inventory::{Entry, Inventory};
-use pushback::app::record::{AppName, OwnPart, observe, spec_for};
-use pushback::cluster::{
+use pushback_app::identity::RECORD_LABEL;
+use pushback_app::inventory::{Entry, Inventory};
+use pushback_app::record::{AppName, OwnPart, observe, spec_for};
+use pushback_cluster::{
     Address, ApplyOptions, Capabilities, Cluster, ClusterError, DeleteOptions, Deleted, ErrorKind, FIELD_MANAGER, Kind,
     Kinds, ListQuery, Page, Patch, ServerVersion, WatchEvent, Written,
 };
-use pushback::config::Config;
-use pushback::manifest::yaml::{Limits, load};
-use pushback::manifest::{InputWarning, Manifest};
-use pushback::plan::body::{self, Stamp};
-use pushback::plan::desired::{Desired, Placement, prepare};
-use pushback::plan::digest::{digest, live_digest};
-use pushback::plan::{Options, Plan, Request, build};
-use pushback_preflight::{ObjectExt, ObjectRef};
+use pushback_deploy::plan::body::{self, Stamp};
+use pushback_deploy::plan::desired::{Desired, Placement, prepare};
+use pushback_deploy::plan::digest::{digest, live_digest};
+use pushback_deploy::plan::{Options, Plan, Request, build};
+use pushback_manifest::config::Config;
+use pushback_manifest::yaml::{Limits, load};
+use pushback_manifest::{InputWarning, Manifest};
+use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 
 use super::{objects, work};

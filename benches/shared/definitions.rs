@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pushback::manifest::yaml::{Limits, load};
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::pipeline::Resource;
+use pushback_manifest::yaml::{Limits, load};
 use serde_json::Value;
 
 /// The schemas of a release, each under the name of its definition and its version.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use pushback::config::{Config, defaults};
-use pushback::plan::{Graph, Planned, ordering};
-use pushback_preflight::{Change, ObjectRef, Operation, Verification};
+use pushback_deploy::plan::{Graph, Planned, ordering};
+use pushback_manifest::config::{Config, defaults};
+use pushback_objects::ObjectRef;
+use pushback_preflight::{Change, Operation, Verification};
 use serde_json::{Map, Value, json};
 
 use super::objects;
@@ -74,7 +75,7 @@ pub(crate) fn long_texts(lines: usize) -> (Value, Value) {
 
 /// The unified diff of two objects, nothing masked.
 pub(crate) fn diff(old: &Value, new: &Value) -> String {
-    pushback::plan::diff::text(Some(old), Some(new), &|_| false)
+    pushback_deploy::plan::diff::text(Some(old), Some(new), &|_| false)
 }
 
 /// A bundle of so many large CRDs, as YAML.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::cluster::kube::fuzzing;
+use pushback_cluster::kube::fuzzing;
 
 const VALUE: &str = "hunter2-value";
 

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use pushback::config::defaults::defaults;
-use pushback::config::mask::{MaskNumbers, Masker};
-use pushback::config::{Config, matcher, ordering, parse, path, rebase};
-use pushback::manifest::Manifest;
-use pushback::manifest::yaml::{self, Limits};
-use pushback_preflight::ObjectRef;
+use pushback_manifest::config::defaults::defaults;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
+use pushback_manifest::config::{Config, matcher, ordering, parse, path, rebase};
+use pushback_manifest::Manifest;
+use pushback_manifest::yaml::{self, Limits};
+use pushback_objects::ObjectRef;
 use serde_json::json;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::managed_fields::{FieldSet, managers, project, resolve};
+use pushback_cluster::managed_fields::{FieldSet, managers, project, resolve};
 use serde_json::{Value, json};
 
 fuzz_target!(|bytes: &[u8]| {

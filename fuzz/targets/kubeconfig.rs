@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::cluster::kube::fuzzing::read_kubeconfig;
+use pushback_cluster::kube::fuzzing::read_kubeconfig;
 
 fuzz_target!(|text: &str| {
     if let Err(error) = read_kubeconfig(text) {

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::manifest::yaml::{self, Limits};
-use pushback::manifest::{self, LoadOptions};
-use pushback_preflight::{PathSegment, Position};
+use pushback_manifest::yaml::{self, Limits};
+use pushback_manifest::{self as manifest, LoadOptions};
+use pushback_objects::{PathSegment, Position};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use one_object::OneObject;
-use pushback::app::inventory::Inventory;
-use pushback::app::record::{AppName, observe};
-use pushback::environment::Environment;
+use pushback_app::inventory::Inventory;
+use pushback_app::record::{AppName, observe};
+use pushback_system::environment::Environment;
 use serde_json::{Value, json};
 
 fuzz_target!(|text: &str| {

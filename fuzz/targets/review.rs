@@ -4,10 +4,10 @@
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use pushback_preflight::Positions;
-use pushback_preflight::conversion::review::{Request, Reviewer};
-use pushback_preflight::conversion::{compile, read};
-use pushback_preflight::source::Document;
+use pushback_objects::Positions;
+use pushback_conversion::review::{Request, Reviewer};
+use pushback_conversion::{compile, read};
+use pushback_objects::source::Document;
 use serde_json::Value;
 
 static REVIEWER: LazyLock<Reviewer> = LazyLock::new(|| {

@@ -2,11 +2,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::config::mask::Masker;
-use pushback::config::{defaults::defaults, ordering};
-use pushback::plan::annotations;
-use pushback::report::escape::{is_hidden, terminal_safe, terminal_safe_lines};
-use pushback_preflight::Positions;
+use pushback_manifest::config::mask::Masker;
+use pushback_manifest::config::{defaults::defaults, ordering};
+use pushback_deploy::plan::annotations;
+use pushback_terminal::escape::{is_hidden, terminal_safe, terminal_safe_lines};
+use pushback_objects::Positions;
 use serde_json::json;
 
 fuzz_target!(|text: &str| {

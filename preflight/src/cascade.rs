@@ -6,11 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::bookkeeping;
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::bookkeeping;
-use crate::object::{ObjectExt, ObjectRef};
 
 /// Objects whose owners are not looked at: the cluster makes them, and makes them anew, or they hold nothing of their own.
 pub const EPHEMERAL_KINDS: [(&str, &str); 24] = [

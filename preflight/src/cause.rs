@@ -5,13 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::order::in_order;
+use pushback_objects::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
+use pushback_objects::hex;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-use crate::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
-use crate::hex;
-use crate::remedy::{Remedy, RemedyKind};
 
 /// Most names of affected objects that are kept.
 const NAMES: usize = 5;

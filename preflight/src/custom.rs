@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use crate::facts::{ChangeSet, Facts, Need, Needs};
-use crate::reader::{Fields, Node};
+use crate::registry;
 use crate::rule::{Checked, Judgement, Memory, ProgramCall, Rule, RuleMeta, Settings};
-use crate::source::Position;
-use crate::{finding, registry};
 
 pub use cel::CelRule;
 pub use exec::ExecRule;
+use pushback_objects::finding;
+use pushback_objects::reader::{Fields, Node};
+use pushback_objects::source::Position;
 use request::Asked;
 pub use request::Request;
 

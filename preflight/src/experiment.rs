@@ -19,12 +19,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::duration;
-use crate::object::ObjectExt;
-
 pub use injection::{DangerLevel, InjectionType};
 pub use problems::Problem;
 pub(crate) use protected::{is_core_api, is_system_label, protected_namespace};
+use pushback_objects::duration;
+use pushback_objects::object::ObjectExt;
 pub use validate::validate;
 
 /// `apiVersion` of an experiment.
@@ -142,7 +141,7 @@ impl Experiment {
     /// Reads a valid experiment, or returns every problem in the document.
     pub fn read(document: &Value) -> Result<Self, Vec<Problem>> {
         let mut problems = validate(document);
-        problems.retain(|problem| problem.severity == crate::finding::Severity::Error);
+        problems.retain(|problem| problem.severity == pushback_objects::finding::Severity::Error);
         if problems.is_empty() { Ok(Self::of(document)) } else { Err(problems) }
     }
 

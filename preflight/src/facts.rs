@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use pushback_conversion::GivenPlan;
 use pushback_crd::schema::pipeline::Server;
+use pushback_crd::words;
+use pushback_objects::invocation::Invocation;
+use pushback_objects::object::{ObjectKey, ObjectRef};
+use pushback_objects::source::{Document, PathSegment, Position, Positions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
-use crate::conversion::GivenPlan;
-use crate::invocation::Invocation;
-use crate::object::{ObjectKey, ObjectRef};
-use crate::source::{Document, PathSegment, Position, Positions};
-use crate::words;
 
 mod needs;
 

@@ -1,16 +1,17 @@
 //! From findings to decisions: severities, the outcome of each rule, the overall outcome, the order of findings.
 //! Pure: the caller passes the date for waivers.
 
+use pushback_crd::words;
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::object::ObjectRef;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::default_set::LeftOut;
-use crate::finding::{Finding, Severity, Verdict};
 use crate::loosened::{Loosened, RuleOff};
-use crate::object::ObjectRef;
 use crate::rule::{FailMode, Judgement, Mode, Settings};
 use crate::waiver::{self, Accepted, BroadWaiver, Waiver};
-use crate::{registry, repeated, words};
+use crate::{registry, repeated};
 
 words! {
     /// The overall outcome of all checks.
@@ -352,7 +353,7 @@ mod tests {
     fn judge(ended: Vec<Ended<'_>>, server: Judgement, waivers: &[Waiver], today: &str) -> RunReport {
         super::judge(ended, server, waivers, &Accepted::new(), today)
     }
-    use crate::source::Position;
+    use pushback_objects::source::Position;
 
     fn finding(verdict: Verdict, name: &str) -> Finding {
         let object = ObjectRef { kind: "Foo".into(), name: name.into(), ..ObjectRef::default() };
@@ -576,7 +577,7 @@ mod tests {
         let mut value = serde_json::to_value(&report).expect("a report is plain data");
         assert_eq!(
             value["findings"][0]["fingerprint"].as_str().map(str::len),
-            Some(crate::finding::FINGERPRINT_DIGITS)
+            Some(pushback_objects::finding::FINGERPRINT_DIGITS)
         );
         value["findings"][0]["fingerprint"] = json!("…");
         assert_eq!(

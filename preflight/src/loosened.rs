@@ -1,9 +1,8 @@
 //! Where the judged manifests are less strict than a policy or the defaults, and what happens then.
 
+use pushback_objects::source::{PathSegment, Position};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::source::{PathSegment, Position};
 
 /// What happens if manifests loosen a setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

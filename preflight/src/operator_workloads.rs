@@ -1,9 +1,8 @@
 //! Which workloads are the operator of a definition: those that say so, else those whose account may write its objects.
 
 use pushback_crd::words;
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde_json::Value;
-
-use crate::object::{ObjectExt, ObjectRef};
 
 /// Names the definitions that a workload is the operator of, separated by commas.
 pub const OPERATOR_OF: &str = "pushback.dev/operator-of";

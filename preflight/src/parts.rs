@@ -1,9 +1,8 @@
 //! What other objects can name in an object: the keys of a ConfigMap or Secret, the ports of a Service. Names only, never
 //! a value.
 
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
-
-use crate::object::ObjectExt;
 
 /// The number or name of a port.
 #[must_use]

@@ -3,18 +3,18 @@
 
 use std::collections::HashMap;
 
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::display_path;
 use serde_json::{Map, Value};
 
 use crate::custom::{self, Definition};
 use crate::default_set::{DefaultSet, LeftOut};
-use crate::finding::{Finding, Severity, Verdict};
 use crate::loosened::{Loosened, LoosenedKind, Loosening, RuleOff};
-use crate::object::ObjectRef;
 use crate::registry;
 use crate::rule::Rule;
 use crate::selection::{self, ConfigRule, Configured, Listed, Named, Origin, Selected, Selection, SelectionError};
 use crate::settings;
-use crate::source::display_path;
 use crate::strictness::{self, Difference, Looser};
 use crate::waiver::Waiver;
 

@@ -1,16 +1,17 @@
 //! The list of all rules. Help, docs, completions and rule selection are generated from it, so every rule in it is
 //! documented and selectable, and no other rule exists.
 
+use pushback_objects::finding::{Finding, FindingRef};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::remedy::Remedy;
+use pushback_objects::suggest;
+
 use crate::facts::Facts;
-use crate::finding::{Finding, FindingRef};
-use crate::object::ObjectRef;
-use crate::remedy::Remedy;
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
     ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
     References, RemovedApis, StoredVersions, UpgradeDiff,
 };
-use crate::suggest;
 
 /// All rules, in the order in which they run and are listed.
 pub static RULES: &[&dyn Rule] = &[
@@ -26,10 +27,10 @@ pub static RULES: &[&dyn Rule] = &[
     &ConversionRoundTrip,
 ];
 
-pub use crate::finding::{SERVER, WAIVERS};
+pub use pushback_objects::finding::{SERVER, WAIVERS};
 
 /// The word for the default set of rules, so that no rule has this name.
-pub use crate::remedy::DEFAULT;
+pub use pushback_objects::remedy::DEFAULT;
 
 /// Name under which manifests less strict than the policy are reported. Not a rule.
 pub const POLICY: &str = "policy";

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Finding, FindingRef};
+use pushback_objects::finding::{Finding, FindingRef};
 
 /// Longest chain of findings that repeat each other: the server's, that of one rule, that of another.
 const LONGEST_CHAIN: usize = 4;
@@ -51,13 +51,14 @@ pub(crate) fn told_once(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use pushback_objects::finding::{LiveObjects, Verdict};
+    use pushback_objects::object::ObjectRef;
+
     use crate::waiver::Accepted;
     use serde_json::json;
 
     use super::*;
-    use crate::finding::{LiveObjects, Verdict};
     use crate::judge::{Ended, Ending, Outcome, RunReport, judge};
-    use crate::object::ObjectRef;
     use crate::registry;
     use crate::rule::{FailMode, Judgement, Mode, Settings};
     use crate::waiver::Waiver;

@@ -1,6 +1,7 @@
 //! What a run judged by, besides its facts: rules with their settings, waivers, the day, what the server said. With the
 //! facts it gives the same verdict again, anywhere.
 
+use pushback_objects::source::Positions;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -10,7 +11,6 @@ use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::rule::{Judgement, Rule};
 use crate::selection::{Origin, Selected, Selection};
 use crate::session::Session;
-use crate::source::Positions;
 use crate::waiver::{Accepted, Waiver};
 use crate::{Facts, registry, settings};
 

@@ -5,15 +5,15 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use pushback_objects::finding::{Finding, FindingRef};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::experiment::suite::Suite;
 use crate::facts::{ChangeSet, Facts, Need, Needs};
-use crate::finding::{Finding, FindingRef};
-use crate::object::ObjectRef;
-use crate::remedy::{Remedy, RemedyKind};
 
 /// Static metadata of a rule; help, docs and `pushback rules` are generated from it.
 #[derive(Debug)]

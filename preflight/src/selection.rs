@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::source::{InputError, Positions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,7 +12,6 @@ use crate::loosened::{Loosened, Loosening, RuleOff};
 use crate::registry::{self, UnknownRule};
 use crate::rule::{DocumentKind, Rule, Settings};
 use crate::settings;
-use crate::source::{InputError, Positions};
 use crate::strictness::{self, Looser};
 use crate::waiver::Accepted;
 

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::names::{is_label_value, is_qualified_name};
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
-
-use crate::object::ObjectExt;
 
 /// A label selector. All requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

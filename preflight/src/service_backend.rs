@@ -1,8 +1,7 @@
 //! The workloads behind a Service: those whose Pods its selector selects.
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Map, Value};
-
-use crate::object::ObjectExt;
 
 /// Returns the Pod template of a workload, or a Pod itself; `None` for an object that makes no Pods.
 #[must_use]

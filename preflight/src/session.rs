@@ -1,11 +1,11 @@
 //! A run of the selected rules: requests facts, accepts answers, lets the rules judge, and returns the report.
 //! The caller does the I/O between the calls; nothing here blocks or reads.
 
+use pushback_objects::finding::{Finding, Severity};
 use serde_json::{Map, Value};
 
 use crate::default_set::LeftOut;
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
-use crate::finding::{Finding, Severity};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;

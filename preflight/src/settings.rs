@@ -1,10 +1,10 @@
 //! Strict reading of a rule's `config`: every key must be known, every value allowed; defaults are filled in.
 
+use pushback_objects::reader::{Fields, Node, Reader, or_list};
+use pushback_objects::source::{InputError, Positions};
 use serde_json::{Map, Value};
 
-use crate::reader::{Fields, Node, Reader, or_list};
 use crate::rule::{DocumentKind, FailMode, Mode, Order, RuleMeta, Setting, SettingKind, Settings};
-use crate::source::{InputError, Positions};
 
 /// The settings that every rule has.
 pub static COMMON: &[Setting] = &[

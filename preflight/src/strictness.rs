@@ -1,10 +1,10 @@
 //! Which of two values of a setting is stricter, by the order that the setting declares. With a policy source, the
 //! judged manifests can only be stricter; a value that cannot be compared is ignored.
 
+use pushback_objects::source::PathSegment;
 use serde_json::{Map, Value};
 
 use crate::rule::{Order, Setting, SettingKind};
-use crate::source::PathSegment;
 
 /// How a value compares with the one that it would replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,13 +124,13 @@ fn first_match(key: &str, strictest: &str, ours: &Value, given: &Value) -> (Step
 
 #[cfg(test)]
 mod tests {
+    use pushback_objects::source::Positions;
     use serde_json::json;
 
     use super::*;
     use crate::registry;
     use crate::rule::RuleMeta;
     use crate::settings;
-    use crate::source::Positions;
 
     fn met(rule: &str, policy: &Value, manifests: &Value, looser: Looser) -> (Map<String, Value>, Vec<String>) {
         let meta: &RuleMeta = registry::find(rule).expect("a rule").meta();
@@ -140,7 +140,7 @@ mod tests {
         let differences = meet(&settings::declared(meta), &mut values, written, &read(manifests), looser);
         let told = differences.iter().map(|difference| {
             let Difference { path, policy, manifests, followed, .. } = difference;
-            format!("{} {policy} {manifests} {followed}", crate::source::display_path(path))
+            format!("{} {policy} {manifests} {followed}", pushback_objects::source::display_path(path))
         });
         (values, told.collect())
     }

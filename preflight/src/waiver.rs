@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::Position;
+use pushback_objects::suggest;
 use serde::{Deserialize, Serialize};
 
 use crate::cause;
-use crate::finding::{FINGERPRINT_DIGITS, Finding, Severity, Verdict};
 use crate::glob::matches;
-use crate::object::ObjectRef;
 use crate::registry;
-use crate::source::Position;
-use crate::suggest;
 
 mod index;
 
@@ -463,7 +463,7 @@ mod tests {
     fn a_waiver_covers_as_many_objects_as_it_was_given_for() {
         let about = |affected: u64| {
             let mut finding = finding("scope");
-            finding.live_objects = Some(crate::finding::LiveObjects::exactly(affected, 9, Vec::new()));
+            finding.live_objects = Some(pushback_objects::finding::LiveObjects::exactly(affected, 9, Vec::new()));
             finding
         };
         let fingerprint = about(3).fingerprint;

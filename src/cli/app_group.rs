@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Subcommand};
+use pushback_deploy::plan::part::Selection;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::DiffStyle;
 
 use super::arguments::{DiffArgs, GlobalArgs, NamespaceArgs, PlanArgs, ReadingArgs, RuleArgs, duration};
 use super::filters::ChangeFilterArgs;
@@ -10,9 +13,6 @@ use super::record::WrittenRecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
-use crate::exit::ExitCode;
-use crate::plan::part::Selection;
-use crate::report::DiffStyle;
 use crate::run::app_group::{AppGroup, Dry, GROUP_LABEL, group_name};
 use crate::run::apply::Apply;
 use crate::run::delete::Delete;

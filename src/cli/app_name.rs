@@ -1,8 +1,7 @@
 //! What names an app on the command line.
 
+use pushback_app::identity::BY_LABEL;
 use pushback_crd::names::{is_dns_label, is_label_value, is_qualified_name};
-
-use crate::app::identity::BY_LABEL;
 
 /// Checks an app name, which is also the name of its record, a ConfigMap.
 pub(crate) fn app_name(text: &str) -> Result<String, String> {

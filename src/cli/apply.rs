@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use pushback_deploy::plan::saved::{Deletion, SavedPlan};
+use pushback_events::exit::ExitCode;
 
 use super::app_name::app_or_label;
 use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, NewBaseArgs, PlanArgs, PreflightArgs};
@@ -14,8 +16,6 @@ use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
-use crate::exit::ExitCode;
-use crate::plan::saved::{Deletion, SavedPlan};
 use crate::run::apply::{Apply, StopAfter};
 use crate::run::error::CommandError;
 use crate::run::options::{AppOptions, Command, RunOptions};

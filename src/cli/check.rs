@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::DiffStyle;
 
 use super::arguments::{GlobalArgs, InputArgs, NewBaseArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
 use super::plan::given::Given;
 use super::reports::HeldDocument;
 use super::reports::StandardOutput;
 use super::screen;
-use crate::exit::ExitCode;
-use crate::report::DiffStyle;
 use crate::run::base::Base;
 use crate::run::compare::Compare;
 use crate::run::options::{Command, RunOptions};

@@ -1,6 +1,9 @@
 //! `pushback delete`.
 
 use clap::Args;
+use pushback_deploy::plan::part::Selection;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::DiffStyle;
 
 use super::app_name::app_name;
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs};
@@ -8,9 +11,6 @@ use super::filters::{ChangeFilterArgs, FilterArgs};
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::WriteArgs;
-use crate::exit::ExitCode;
-use crate::plan::part::Selection;
-use crate::report::DiffStyle;
 use crate::run::delete::Delete;
 use crate::run::options::{AppOptions, Command, RecordOptions, RunOptions};
 

@@ -1,12 +1,12 @@
 //! `pushback diff`: apply that stops at the plan.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
 
 use super::arguments::{DiffArgs, GlobalArgs, InputArgs, NewBaseArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
 use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
-use crate::exit::ExitCode;
 use crate::run::base::Base;
 use crate::run::compare::Compare;
 use crate::run::options::{AppOptions, Command, RunOptions};

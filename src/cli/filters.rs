@@ -1,12 +1,12 @@
 //! Arguments that select a part of an app, or limit what is written, under kapp's names.
 
 use clap::Args;
+use pushback_deploy::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
+use pushback_deploy::plan::live::Scope;
+use pushback_events::EndCause;
 use pushback_preflight::selector::LabelSelector;
+use pushback_system::environment::wall_clock;
 
-use crate::environment::wall_clock;
-use crate::event::EndCause;
-use crate::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
-use crate::plan::live::Scope;
 use crate::run::error::CommandError;
 use crate::run::options::Allowed;
 

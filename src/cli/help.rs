@@ -1,11 +1,11 @@
 //! `pushback help`: what `--help` says, for who types a command instead.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_system::environment::Voice;
 use std::ffi::OsString;
 
 use super::not_parsed::not_parsed;
-use crate::environment::Voice;
-use crate::exit::ExitCode;
 
 /// Print the help of a command.
 #[derive(Debug, Args)]

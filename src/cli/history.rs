@@ -4,13 +4,13 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use pushback_app::history::KEEP;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::history_text;
+use pushback_terminal::kapp::{self, Ui};
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::screen::{self, ProgressNotes};
-use crate::app::history::KEEP;
-use crate::exit::ExitCode;
-use crate::report::history_text;
-use crate::report::kapp::{self, Ui};
 use crate::run::error::CommandError;
 use crate::run::history::{AppHistory, History};
 

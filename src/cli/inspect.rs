@@ -1,14 +1,14 @@
 //! `pushback inspect`: an app's objects as a tree, with their readiness.
 
 use clap::Args;
+use pushback_events::{EndCause, MissingApp};
+use pushback_system::environment::wall_clock;
+use pushback_terminal::inspect_text;
+use pushback_terminal::kapp::{Ui, reports};
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
-use crate::environment::wall_clock;
-use crate::event::{EndCause, MissingApp};
-use crate::report::inspect_text;
-use crate::report::kapp::{Ui, reports};
 use crate::run::error::CommandError;
 use crate::run::inspect::{Inspect, InspectedApp, LabelledApp, LabelledObjects};
 

@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use clap::builder::TypedValueParser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Command, FromArgMatches};
+use pushback_terminal::kapp::{DiffLook, Style, words};
+use pushback_terminal::output::Output;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::arguments::{GlobalArgs, PreflightArgs};
 use super::reports::HeldDocument;
 use super::{Cli, command};
-use crate::report::kapp::{DiffLook, Style, words};
-use crate::report::output::Output;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
 use crate::run::options::{Details, PlanOptions, PreflightOptions, WriteOptions};

@@ -1,13 +1,13 @@
 //! `pushback list`: the apps of a namespace.
 
 use clap::Args;
+use pushback_system::environment::wall_clock;
+use pushback_terminal::kapp::{Ui, reports};
+use pushback_terminal::list_text;
 
 use super::arguments::{GlobalArgs, NamespaceArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
-use crate::environment::wall_clock;
-use crate::report::kapp::{Ui, reports};
-use crate::report::list_text;
 use crate::run::error::CommandError;
 use crate::run::list::{List, ListedApps};
 

@@ -1,12 +1,12 @@
 //! `pushback logs`: what the Pods of an app write.
 
 use clap::Args;
+use pushback_deploy::apply::pod_logs::Wanted;
+use pushback_terminal::log_text::{LogFormat, LogWriter};
+use pushback_terminal::output::Output;
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::screen::ProgressNotes;
-use crate::apply::pod_logs::Wanted;
-use crate::report::log_text::{LogFormat, LogWriter};
-use crate::report::output::Output;
 use crate::run::error::CommandError;
 use crate::run::logs::Logs;
 

@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_manifest::shown_input;
+use pushback_system::environment::Voice;
+use pushback_terminal::escape::{terminal_safe, terminal_safe_lines, without_commands};
+use pushback_terminal::live::reporter::renderer;
+use pushback_terminal::output::Output;
+use pushback_terminal::{ColorChoice, Format, RenderOptions, Theme, error_text, system_clock};
+
 use super::kapp;
-use crate::environment::Voice;
-use crate::exit::ExitCode;
-use crate::manifest::shown_input;
-use crate::report::escape::{terminal_safe, terminal_safe_lines, without_commands};
-use crate::report::live::reporter::renderer;
-use crate::report::output::Output;
-use crate::report::{ColorChoice, Format, RenderOptions, Theme, error_text, system_clock};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 

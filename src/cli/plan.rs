@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pushback_events::exit::ExitCode;
 
 use super::app_name::app_name;
 use super::arguments::{
@@ -14,7 +15,6 @@ use super::arguments::{
 };
 use super::reports::HeldDocument;
 use super::screen;
-use crate::exit::ExitCode;
 use crate::run::base::Base;
 use crate::run::compare::Compare;
 use crate::run::options::{Command, RunOptions};

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
+use pushback_app::identity::BY_LABEL;
+use pushback_app::lease::{DEFAULT_LEASE, LockOptions};
+use pushback_events::EndCause;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::kapp::reports;
 
 use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};
 use super::screen::{self, ProgressNotes};
-use crate::app::identity::BY_LABEL;
-use crate::app::lease::{DEFAULT_LEASE, LockOptions};
-use crate::event::EndCause;
-use crate::exit::ExitCode;
-use crate::report::kapp::reports;
 use crate::run::error::CommandError;
 use crate::run::rename::{Prepared, Rename};
 

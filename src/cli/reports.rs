@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::check::report::CheckReport;
-use crate::report::check::file::{Document, ReportError, ReportSpec};
-use crate::report::check::{formats, witness_files};
+use pushback_deploy::check::report::CheckReport;
+use pushback_terminal::check::file::{Document, ReportError, ReportSpec};
+use pushback_terminal::check::{formats, witness_files};
+
 use crate::run::error::CommandError;
 use crate::run::options::CheckReports;
 

@@ -4,14 +4,14 @@ use anyhow::bail;
 use clap::Args;
 use pushback_preflight::registry;
 use pushback_preflight::rule::{Rule, RuleMeta};
+use pushback_terminal::live::options::WIDTH;
+use pushback_terminal::markdown_text::markdown_text;
+use pushback_terminal::table::Table;
+use pushback_terminal::words::hang;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::screen;
-use crate::report::live::options::WIDTH;
-use crate::report::markdown_text::markdown_text;
-use crate::report::table::Table;
-use crate::report::words::hang;
 use crate::run::policy;
 
 /// List the preflight rules, or explain one.

@@ -4,17 +4,18 @@
 use std::io::{self, IsTerminal};
 use std::sync::PoisonError;
 
+use pushback_events::Events;
+use pushback_events::exit::ExitCode;
+use pushback_manifest::InputWarning;
+use pushback_system::environment::reason;
+use pushback_terminal::kapp;
+use pushback_terminal::live::options::WIDTH;
+use pushback_terminal::live::prompt;
+use pushback_terminal::output::Output;
+use pushback_terminal::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
+
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::reports::HeldDocument;
-use crate::environment::reason;
-use crate::event::Events;
-use crate::exit::ExitCode;
-use crate::manifest::InputWarning;
-use crate::report::kapp;
-use crate::report::live::options::WIDTH;
-use crate::report::live::prompt;
-use crate::report::output::Output;
-use crate::report::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
 use crate::run::Run;
 use crate::run::answer::Notes;
 use crate::run::error::CommandError;

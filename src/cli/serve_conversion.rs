@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pushback_events::exit::ExitCode;
+use pushback_system::environment::wall_clock;
+use pushback_terminal::output::Output;
+use pushback_webhook::{Journal, Notice, Settings, text};
 
 use super::arguments::{GlobalArgs, duration};
 use super::screen::fail;
-use crate::environment::wall_clock;
-use crate::exit::ExitCode;
-use crate::report::output::Output;
-use crate::report::serve_text;
 use crate::run::serve_conversion::{ServedFiles, run as serve};
-use crate::serve::{Journal, Notice, Settings};
 
 /// Serve conversions.
 #[derive(Debug, Args)]
@@ -108,7 +107,7 @@ struct Log;
 
 impl Journal for Log {
     fn note(&self, notice: &Notice) {
-        let line = serve_text::line(&format!("{:.3}", wall_clock()), notice);
+        let line = text::line(&format!("{:.3}", wall_clock()), notice);
         Output::standard().progress(&format!("{line}\n"));
     }
 }

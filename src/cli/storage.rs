@@ -13,10 +13,10 @@ pub mod suggest;
 pub mod test;
 
 use clap::{Args, Subcommand};
+use pushback_events::exit::ExitCode;
+use pushback_terminal::output::Output;
 
 use super::arguments::GlobalArgs;
-use crate::exit::ExitCode;
-use crate::report::output::Output;
 use crate::run::error::CommandError;
 
 /// Look after the versions that custom resources are stored in.

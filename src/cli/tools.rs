@@ -4,21 +4,21 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args, Subcommand};
-use pushback_preflight::Position;
+use pushback_deploy::plan::filter::ChangeFilter;
+use pushback_events::Millis;
+use pushback_events::exit::ExitCode;
+use pushback_manifest::Manifest;
+use pushback_objects::Position;
+use pushback_system::environment::wall_clock;
+use pushback_terminal::kapp::{self, DiffLook, Style, reports, words};
+use pushback_terminal::live::plan_text::plan_text;
+use pushback_terminal::table::Table;
+use pushback_terminal::{DiffStyle, RenderOptions};
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
 use super::filters::FilterArgs;
 use super::screen;
-use crate::environment::wall_clock;
-use crate::event::Millis;
-use crate::exit::ExitCode;
-use crate::manifest::Manifest;
-use crate::plan::filter::ChangeFilter;
-use crate::report::kapp::{self, DiffLook, Style, reports, words};
-use crate::report::live::plan_text::plan_text;
-use crate::report::table::Table;
-use crate::report::{DiffStyle, RenderOptions};
 use crate::run::error::CommandError;
 use crate::run::tools;
 
@@ -163,7 +163,7 @@ fn inspect(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, Comman
 }
 
 fn sides(arguments: &DiffArgs) -> Result<(Vec<Manifest>, Vec<Manifest>), CommandError> {
-    let side = |files: &[String]| tools::read(files, &crate::plan::filter::ObjectFilter::default());
+    let side = |files: &[String]| tools::read(files, &pushback_deploy::plan::filter::ObjectFilter::default());
     Ok((side(&arguments.file2)?, side(&arguments.files)?))
 }
 

@@ -14,10 +14,10 @@ pub mod validate;
 pub mod validate_version;
 
 use clap::{Args, Subcommand};
+use pushback_events::exit::ExitCode;
 
 use self::ended::ended;
 use super::arguments::GlobalArgs;
-use crate::exit::ExitCode;
 
 /// Compare two releases of an operator.
 #[derive(Debug, Args)]

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::escape::{terminal_safe_json, terminal_safe_lines};
+use pushback_terminal::output::Output;
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
 use super::screen;
-use crate::exit::ExitCode;
-use crate::report::escape::{terminal_safe_json, terminal_safe_lines};
-use crate::report::output::Output;
 use crate::run::error::CommandError;
 use crate::run::saved::stale;
 use crate::run::verify::{Verification, verify};

@@ -1,10 +1,10 @@
 //! `pushback version`: which build this is, and which API servers it is tested on.
 
 use clap::Args;
+use pushback_manifest::config::parse::COMPATIBLE_KAPP_VERSION;
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
-use crate::config::parse::COMPATIBLE_KAPP_VERSION;
 
 /// The Kubernetes versions whose API servers the tests run on; a test compares them with what the tests build.
 pub const TESTED_SERVERS: [&str; 1] = ["1.36.3"];

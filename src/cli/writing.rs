@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
+use pushback_app::history;
+use pushback_app::lease::LockOptions;
+use pushback_deploy::apply::engine;
+use pushback_deploy::plan::saved::Deletion;
 
 use super::arguments::duration;
-use crate::app::history;
-use crate::app::lease::LockOptions;
-use crate::apply::engine;
-use crate::plan::saved::Deletion;
 use crate::run::options::WriteOptions;
 
 /// How it is applied.

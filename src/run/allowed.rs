@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_deploy::plan::Plan;
+use pushback_events::{EndCause, OutOfBounds};
+use pushback_manifest::InputError;
 use pushback_preflight::Operation;
 
 use super::error::CommandError;
 use super::options::{Allowed, PlanOptions};
 use super::setup::Setup;
-use crate::event::{EndCause, OutOfBounds};
-use crate::manifest::InputError;
-use crate::plan::Plan;
 
 /// Checks that a plan writes only what the user has allowed.
 ///

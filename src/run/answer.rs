@@ -1,7 +1,7 @@
 //! Result of a command without events, and its messages on the way. How either is shown is decided elsewhere.
 
-use crate::exit::ExitCode;
-use crate::manifest::InputWarning;
+use pushback_events::exit::ExitCode;
+use pushback_manifest::InputWarning;
 
 /// Receives a command's messages besides its result.
 pub trait Notes: Send + Sync {

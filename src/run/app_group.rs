@@ -6,6 +6,11 @@ mod needs;
 
 use std::path::PathBuf;
 
+use pushback_app::record::AppName;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
+use pushback_objects::text::counted;
+
 use super::apply::{Apply, StopAfter};
 use super::base::Base;
 use super::compare::Compare;
@@ -16,10 +21,6 @@ use super::options::{AppOptions, Command, InputOptions, NamespaceOptions, RunOpt
 use super::outcome::End;
 use super::running::Run;
 use super::signals::until_stopped;
-use crate::app::record::AppName;
-use crate::event::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
-use crate::exit::ExitCode;
-use crate::text::counted;
 pub use members::{GROUP_LABEL, group_name};
 use members::{Links, Member};
 

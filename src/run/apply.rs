@@ -3,7 +3,13 @@
 use std::sync::Arc;
 
 use pushback_crd::definition::{CarryOver, listed};
-use pushback_preflight::ObjectRef;
+use pushback_deploy::plan::Plan;
+use pushback_deploy::plan::saved::SavedPlan;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, PlannedLine, RunOutcome};
+use pushback_manifest::{KeptManifests, Manifest};
+use pushback_objects::ObjectRef;
+use pushback_storage::note;
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
@@ -14,12 +20,6 @@ use super::saved::Approval;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, details, input, judging, last_good, look, planning, record};
-use crate::event::{Counts, PlannedLine, RunOutcome};
-use crate::exit::ExitCode;
-use crate::manifest::{KeptManifests, Manifest};
-use crate::plan::Plan;
-use crate::plan::saved::SavedPlan;
-use crate::storage::note;
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 

@@ -4,18 +4,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback_preflight::Position;
+use pushback_cluster::directory::{DirectoryCluster, RECORDS};
+use pushback_deploy::plan::desired::Placement;
+use pushback_manifest::collect::{self, LoadError};
+use pushback_manifest::files::shown;
+use pushback_manifest::git::GitTree;
+use pushback_manifest::variants::{self, VariantPair};
+use pushback_manifest::{ComparedSide, InputWarning, LoadOptions, Manifest, SideRole, moved};
+use pushback_objects::Position;
 
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
 use super::error::CommandError;
 use super::options::{PlanOptions, RunOptions};
-use crate::cluster::directory::{DirectoryCluster, RECORDS};
-use crate::manifest::collect::{self, LoadError};
-use crate::manifest::files::shown;
-use crate::manifest::git::GitTree;
-use crate::manifest::variants::{self, VariantPair};
-use crate::manifest::{ComparedSide, InputWarning, LoadOptions, Manifest, SideRole, moved};
-use crate::plan::desired::Placement;
 
 /// Codes of warnings about how the base is read.
 const REPORTED: [&str; 3] = ["kustomization", "new-base", "not-an-object"];

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use pushback_deploy::check::second_look::SecondLook;
+use pushback_deploy::plan::{Plan, Planned};
+use pushback_events::Event;
 use pushback_preflight::judge::{self, RunReport};
 use pushback_preflight::waiver::Accepted;
 
@@ -15,9 +18,6 @@ use super::saved::WhatWasRead;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::{allowed, base, details, input, judging, look, record};
-use crate::check::second_look::SecondLook;
-use crate::event::Event;
-use crate::plan::{Plan, Planned};
 
 /// Options of a comparison.
 #[derive(Clone, Debug)]

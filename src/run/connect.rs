@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pushback_app::record::AppName;
+use pushback_cluster::directory::DirectoryCluster;
+use pushback_cluster::{Announce, ConnectOptions, KubeCluster};
+use pushback_cluster::{Cluster, Kinds, Notices};
+
 use super::error::CommandError;
 use super::options::NamespaceOptions;
-use crate::app::record::AppName;
-use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::{Announce, ConnectOptions, KubeCluster};
-use crate::cluster::{Cluster, Kinds, Notices};
 
 /// Namespace of objects that name none, where no context suggests one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";

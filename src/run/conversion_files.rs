@@ -2,15 +2,14 @@
 //! is neither is an error, and so is a file that lacks what it is given for. An empty or truncated plan must not become a
 //! conversion without a plan.
 
+use pushback_conversion::{ConversionPlan, read};
 use pushback_crd::definition::crd::KIND as CRD;
-use pushback_preflight::conversion::{ConversionPlan, read};
-use pushback_preflight::object::split_api_version;
-use pushback_preflight::source::Document;
-use pushback_preflight::{ObjectExt, Position};
+use pushback_manifest::InputError;
+use pushback_manifest::yaml::{self, Limits};
+use pushback_objects::object::split_api_version;
+use pushback_objects::source::Document;
+use pushback_objects::{ObjectExt, Position};
 use serde_json::Value;
-
-use crate::manifest::InputError;
-use crate::manifest::yaml::{self, Limits};
 
 /// Kind of conversion plans.
 const PLAN: &str = "ConversionPlan";

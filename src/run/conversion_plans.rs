@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use pushback_cluster::ClusterError;
+use pushback_conversion::{GivenPlan, PlanSource};
 use pushback_crd::stack;
-use pushback_preflight::conversion::{GivenPlan, PlanSource};
-use pushback_preflight::suggest;
+use pushback_deploy::plan::{Plan, Planned};
+use pushback_manifest::{InputError, InputWarning};
+use pushback_objects::suggest;
+use pushback_storage::definitions;
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::setup::Setup;
-use crate::cluster::ClusterError;
-use crate::manifest::{InputError, InputWarning};
-use crate::plan::{Plan, Planned};
-use crate::storage::definitions;
 
 /// Compiles each plan for the definition as it will be, with the versions that it has on the cluster. A plan for a
 /// definition that does not exist is a warning if it comes with the manifests; a policy may be shared by many apps.

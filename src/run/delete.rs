@@ -1,5 +1,13 @@
 //! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
 
+use pushback_deploy::apply::engine::Progress;
+use pushback_deploy::apply::gone::until_gone;
+use pushback_deploy::plan::part::Selection;
+use pushback_deploy::plan::{self, live};
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
+use pushback_manifest::excerpt::Sources;
+use pushback_objects::text::counted;
 use tokio::time::Instant;
 
 use super::apply::StopAfter;
@@ -11,14 +19,6 @@ use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
 use super::{input, judging, look, planning, unknown_app};
-use crate::apply::engine::Progress;
-use crate::apply::gone::until_gone;
-use crate::event::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
-use crate::exit::ExitCode;
-use crate::manifest::excerpt::Sources;
-use crate::plan::part::Selection;
-use crate::plan::{self, live};
-use crate::text::counted;
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]

@@ -3,7 +3,14 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Change, ObjectExt, ObjectRef, Operation};
+use pushback_cluster::{Cluster, Kind, ListQuery, list_all};
+use pushback_deploy::apply::tree;
+use pushback_deploy::plan::{Plan, Planned, UpdateStrategy, sides};
+use pushback_events::{Awaited, Event, PlannedLine, Target, Whole};
+use pushback_manifest::config::Config;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::{Change, Operation};
 use serde_json::Value;
 
 use super::connect::connect;
@@ -11,12 +18,6 @@ use super::error::CommandError;
 use super::options::{Details, RunOptions};
 use super::running::Run;
 use super::setup::Setup;
-use crate::apply::tree;
-use crate::cluster::{Cluster, Kind, ListQuery, list_all};
-use crate::config::Config;
-use crate::config::mask::{MaskNumbers, Masker};
-use crate::event::{Awaited, Event, PlannedLine, Target, Whole};
-use crate::plan::{Plan, Planned, UpdateStrategy, sides};
 
 /// The server and its nodes; `None` on a directory. Nodes that may not be listed are left out.
 pub async fn target(cluster: &dyn Cluster) -> Option<Target> {

@@ -1,14 +1,14 @@
 //! Why a command failed before doing its work: exit code, messages, and hints what to do.
 
-use crate::app::record::AppError;
-use crate::cluster::{ClusterError, ErrorKind};
-use crate::event::{EndCause, MissingApp};
-use crate::exit::ExitCode;
-use crate::manifest::collect::LoadError;
-use crate::manifest::{InputError, absent_file};
-use crate::plan::PlanError;
-use crate::report::kapp::UnknownColumn;
-use crate::upgrade::lock::LockError;
+use pushback_app::record::AppError;
+use pushback_cluster::{ClusterError, ErrorKind};
+use pushback_deploy::plan::PlanError;
+use pushback_events::exit::ExitCode;
+use pushback_events::{EndCause, MissingApp};
+use pushback_manifest::collect::LoadError;
+use pushback_manifest::{InputError, absent_file};
+use pushback_terminal::kapp::UnknownColumn;
+use pushback_upgrade::lock::LockError;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pushback_app::history::{self, Entry};
+use pushback_app::record::{AppName, Record, observe};
+use pushback_cluster::Cluster;
+use pushback_events::Target;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -10,10 +14,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::{details, unknown_app};
-use crate::app::history::{self, Entry};
-use crate::app::record::{AppName, Record, observe};
-use crate::cluster::Cluster;
-use crate::event::Target;
 
 /// Options of a look at an app's record and history.
 #[derive(Clone, Debug)]

@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use pushback_app::record::{AppName, Observed, observe};
+use pushback_deploy::apply::tree::{self, Line};
+use pushback_deploy::plan::filter::ObjectFilter;
+use pushback_deploy::plan::live::{self, Scope};
+use pushback_events::Target;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -9,11 +14,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::{details, unknown_app};
-use crate::app::record::{AppName, Observed, observe};
-use crate::apply::tree::{self, Line};
-use crate::event::Target;
-use crate::plan::filter::ObjectFilter;
-use crate::plan::live::{self, Scope};
 
 /// Options of an inspection.
 #[derive(Clone, Debug)]

@@ -5,30 +5,31 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pushback_crd::definition::{CONVERTING, CarryOver};
+use pushback_deploy::check::facts_file::{self, FactsFile};
+use pushback_deploy::check::release_masks::ReleaseMasks;
+use pushback_deploy::check::report::ReportParts;
+use pushback_deploy::check::second_look::{DependentsSearch, SecondLook};
+use pushback_deploy::check::{self, RuleResults};
+use pushback_deploy::plan::saved::digests::plain;
+use pushback_deploy::plan::waves::Waves;
+use pushback_deploy::plan::{self, Plan, Planned};
+use pushback_events::{DiagnosticCode, Event, RuleLine};
+use pushback_manifest::config::Config;
+use pushback_objects::text::written_experiments;
+use pushback_objects::{Finding, ObjectExt, Severity};
 use pushback_preflight::facts::ClusterFacts;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::replay::JudgedBy;
 use pushback_preflight::rule::Artefact;
-use pushback_preflight::{Answer, Facts, Finding, Need, ObjectExt, Severity, Waiver, registry};
+use pushback_preflight::{Answer, Facts, Need, Waiver, registry};
+use pushback_system::atomic_file;
+use pushback_upgrade::suite_folder;
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
 use super::running::Run;
 use super::setup::Setup;
-use crate::atomic_file;
-use crate::check::facts_file::{self, FactsFile};
-use crate::check::release_masks::ReleaseMasks;
-use crate::check::report::ReportParts;
-use crate::check::second_look::{DependentsSearch, SecondLook};
-use crate::check::{self, RuleResults};
-use crate::config::Config;
-use crate::event::{DiagnosticCode, Event, RuleLine};
-use crate::plan::saved::digests::plain;
-use crate::plan::waves::Waves;
-use crate::plan::{self, Plan, Planned};
-use crate::text::written_experiments;
-use crate::upgrade::suite_folder;
 
 /// Result of preflight.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ pub async fn judge(
     let known = Facts {
         cluster: ClusterFacts { asked_version: preflight.kubernetes_version, ..ClusterFacts::default() },
         answers: setup.answers.clone(),
-        invocation: run.environment.invocation.clone(),
+        invocation: run.invocation(),
         ..Facts::default()
     };
     let RuleResults { mut report, facts, artefacts } =
@@ -197,7 +198,7 @@ pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]
         return;
     }
     let mut sources = setup.sources.clone();
-    let masker = crate::config::mask::Masker::new(&setup.config.diff_mask_rules);
+    let masker = pushback_manifest::config::mask::Masker::new(&setup.config.diff_mask_rules);
     for change in plan.objects.iter().map(|planned| &planned.change) {
         if let (Some(desired), Some(positions)) = (&change.desired, &change.positions)
             && !masker.masked_paths(desired).is_empty()
@@ -225,8 +226,8 @@ fn write_facts(path: &Path, facts: &FactsFile) -> Result<(), CommandError> {
 
 /// The facts with Secrets masked.
 fn masked(mut facts: Facts, config: &Config) -> Facts {
-    let masker = crate::config::mask::Masker::new(&config.diff_mask_rules);
-    let mut numbers = crate::config::mask::MaskNumbers::default();
+    let masker = pushback_manifest::config::mask::Masker::new(&config.diff_mask_rules);
+    let mut numbers = pushback_manifest::config::mask::MaskNumbers::default();
     let of_release = ReleaseMasks::new(config);
     for answer in facts.answers.values_mut() {
         if let Answer::Program { output } = answer {

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pushback_preflight::quoted;
+use pushback_app::history::{self, Entry};
+use pushback_manifest::revision::{self, Revision};
+use pushback_objects::quoted;
 
 use super::running::Run;
 use super::setup::Setup;
-use crate::app::history::{self, Entry};
-use crate::manifest::revision::{self, Revision};
 
 /// How long the history may take: the run has failed already.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -52,5 +52,5 @@ pub(super) async fn hint(run: &Run, setup: &Setup, label_value: &str, files: &[S
         let paths: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
         format!("git -C {} checkout {commit} -- {}", quoted(folder), paths.join(" "))
     };
-    Some(format!("{told}: {way} && {}", run.environment.invocation))
+    Some(format!("{told}: {way} && {}", run.invocation()))
 }

@@ -1,6 +1,12 @@
 //! Lists the apps of one namespace or of all.
 
-use pushback_preflight::ObjectExt;
+use pushback_app::identity::RECORD_LABEL;
+use pushback_app::listing::listed;
+use pushback_app::record::config_map_kind;
+use pushback_cluster::{ListQuery, list_all};
+use pushback_deploy::plan::filter::ObjectFilter;
+use pushback_events::Target;
+use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -8,12 +14,6 @@ use super::connect::{ClusterOptions, reach};
 use super::details;
 use super::error::CommandError;
 use super::options::NamespaceOptions;
-use crate::app::identity::RECORD_LABEL;
-use crate::app::listing::listed;
-use crate::app::record::config_map_kind;
-use crate::cluster::{ListQuery, list_all};
-use crate::event::Target;
-use crate::plan::filter::ObjectFilter;
 
 /// Options of a list.
 #[derive(Clone, Debug)]

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_app::record::observe;
+use pushback_cluster::core_kinds;
+use pushback_deploy::apply::pod_logs::{self, Tell, Wanted};
+use pushback_deploy::plan::live;
+use pushback_events::LogEvent;
+use pushback_objects::ObjectExt;
+use pushback_system::redact::Secrets;
 use serde_json::Value;
 
 use super::answer::Notes;
@@ -10,12 +16,6 @@ use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
-use crate::app::record::observe;
-use crate::apply::pod_logs::{self, Tell, Wanted};
-use crate::cluster::core_kinds;
-use crate::event::LogEvent;
-use crate::plan::live;
-use crate::redact::Secrets;
 
 /// What to read.
 #[derive(Clone, Debug)]

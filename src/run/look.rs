@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_preflight::{ObjectExt, bookkeeping};
+use pushback_app::identity::RECORD_LABEL;
+use pushback_app::lock;
+use pushback_app::record::{AppName, Observed, config_map_kind, observe};
+use pushback_cluster::{ListQuery, list_all};
+use pushback_events::{DiagnosticCode, Event};
+use pushback_objects::{ObjectExt, bookkeeping};
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::record;
 use super::running::Run;
 use super::setup::Setup;
-use crate::app::identity::RECORD_LABEL;
-use crate::app::lock;
-use crate::app::record::{AppName, Observed, config_map_kind, observe};
-use crate::cluster::{ListQuery, list_all};
-use crate::event::{DiagnosticCode, Event};
 
 /// Reads the app. With `patience`, the app is about to be written: waits until no other run holds its lock.
 ///

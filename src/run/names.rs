@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_cluster::{Kind, ListQuery, list_all};
+use pushback_manifest::InputWarning;
+use pushback_objects::ObjectExt;
 
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::NamespaceOptions;
-use crate::cluster::{Kind, ListQuery, list_all};
-use crate::manifest::InputWarning;
 
 /// Shows nothing.
 #[derive(Clone, Copy, Debug)]

@@ -5,20 +5,21 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use pushback_app::history;
+use pushback_app::lease::LockOptions;
 use pushback_crd::definition::StoragePolicy;
+use pushback_crd::words;
+use pushback_deploy::apply::engine;
+use pushback_deploy::check::report::CheckReport;
+use pushback_deploy::plan::UpdateStrategy;
+use pushback_deploy::plan::part::Selection;
+use pushback_deploy::plan::saved::Deletion;
+use pushback_manifest::LoadOptions;
+use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::Release;
-use pushback_preflight::{Waiver, words};
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;
-use crate::app::history;
-use crate::app::lease::LockOptions;
-use crate::apply::engine;
-use crate::check::report::CheckReport;
-use crate::manifest::LoadOptions;
-use crate::plan::UpdateStrategy;
-use crate::plan::part::Selection;
-use crate::plan::saved::Deletion;
 
 /// Options of every run.
 #[derive(Clone, Debug)]

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pushback_deploy::apply::engine::{Outcome, Progress};
+use pushback_deploy::apply::readiness;
+use pushback_deploy::plan::Plan;
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_events::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
+use pushback_objects::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity};
 use pushback_preflight::judge::RunReport;
-use pushback_preflight::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity, causes, registry};
+use pushback_preflight::{causes, registry};
 
 use super::error::CommandError;
-use crate::apply::engine::{Outcome, Progress};
-use crate::apply::readiness;
-use crate::event::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
-use crate::exit::ExitCode;
-use crate::plan::Plan;
-use crate::stop::Stop;
 
 /// Most finalizers explained at the end of a run.
 const FINALIZERS: usize = 3;
@@ -203,7 +204,7 @@ impl End {
         let timed_out = any(&|progress| matches!(progress, Progress::TimedOut(_)));
         let resume = "run the same command again: it goes on where this run stopped".to_owned();
         let (code, word, error, hints) = if outcome.lock_lost {
-            let error = crate::app::lease::LockLost.to_string();
+            let error = pushback_app::lease::LockLost.to_string();
             (ExitCode::Partial, RunOutcome::Failed, error, vec![resume])
         } else if let Some(code) = outcome.stop.exit_code() {
             match outcome.stop {
@@ -332,7 +333,7 @@ fn decidable<'f>(refusing: impl Iterator<Item = &'f Finding>) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::{ObjectRef, Verdict};
+    use pushback_objects::{ObjectRef, Verdict};
 
     use super::*;
 

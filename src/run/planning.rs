@@ -2,7 +2,20 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{Operation, Position};
+use pushback_app::record::Observed;
+use pushback_cluster::directory::DirectoryCluster;
+use pushback_cluster::{Cluster, Kinds};
+use pushback_deploy::check;
+use pushback_deploy::plan::base::BasePlacement;
+use pushback_deploy::plan::desired::{self, Placement};
+use pushback_deploy::plan::{self, NamedDrift, Plan, helm};
+use pushback_events::exit::ExitCode;
+use pushback_events::{EndCause, Event};
+use pushback_manifest::{InputWarning, Manifest};
+use pushback_objects::Position;
+use pushback_objects::text::counted;
+use pushback_preflight::Operation;
+use pushback_storage::carry_over::StorageOptions;
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -11,18 +24,6 @@ use super::options::PlanOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::{conversion_plans, details};
-use crate::app::record::Observed;
-use crate::check;
-use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::{Cluster, Kinds};
-use crate::event::{EndCause, Event};
-use crate::exit::ExitCode;
-use crate::manifest::{InputWarning, Manifest};
-use crate::plan::base::BasePlacement;
-use crate::plan::desired::{self, Placement};
-use crate::plan::{self, NamedDrift, Plan, helm};
-use crate::storage::carry_over::StorageOptions;
-use crate::text::counted;
 
 /// Plans an apply.
 ///

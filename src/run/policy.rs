@@ -4,24 +4,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
+use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
+use pushback_events::EndCause;
+use pushback_manifest::config::custom::RuleScope;
+use pushback_manifest::config::mask::Masker;
+use pushback_manifest::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
+use pushback_manifest::{FileDigest, InputError, InputWarning, Manifest, collect, shown_input, yaml};
+use pushback_objects::Position;
+use pushback_objects::source::Document;
 use pushback_preflight::custom::{self, Definition};
 use pushback_preflight::default_set::DefaultSet;
 use pushback_preflight::loosened::{Loosened, LoosenedKind};
 use pushback_preflight::policy::{self, Policy, PolicyError, Side};
+use pushback_preflight::registry;
 use pushback_preflight::rule::Rule;
 use pushback_preflight::selection::{ConfigRule, NONE, SelectionError};
-use pushback_preflight::source::Document;
 use pushback_preflight::waiver::Waiver;
-use pushback_preflight::{Position, registry};
 
 use super::error::CommandError;
 use super::options::PreflightOptions;
-use crate::config::custom::RuleScope;
-use crate::config::mask::Masker;
-use crate::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
-use crate::event::EndCause;
-use crate::manifest::{FileDigest, InputError, InputWarning, Manifest, collect, shown_input, yaml};
 
 /// The Config of a run, and the source of its settings.
 #[derive(Debug)]

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
+use pushback_app::identity::APP_LABEL;
+use pushback_app::lease::LockOptions;
+use pushback_app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
+use pushback_app::rename::{self, Mover};
+use pushback_app::{error::AppError, moving::Place};
+use pushback_cluster::Address;
+use pushback_events::EndCause;
+use pushback_system::atomic_file;
 use serde_json::json;
 
 use super::error::CommandError;
 use super::look;
 use super::running::Run;
 use super::setup::Setup;
-use crate::app::identity::APP_LABEL;
-use crate::app::lease::LockOptions;
-use crate::app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
-use crate::app::rename::{self, Mover};
-use crate::app::{error::AppError, moving::Place};
-use crate::atomic_file;
-use crate::cluster::Address;
-use crate::event::EndCause;
 
 /// Reads the app; where there is none, the one of the earlier name.
 ///

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::moving::Place;
+use pushback_app::record::{AppName, QUALIFIED_SUFFIX, observe};
+use pushback_app::rename::{self, Mover};
+use pushback_cluster::Cluster;
+use pushback_events::Target;
+use pushback_system::environment::Environment;
+
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::details;
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
-use crate::app::moving::Place;
-use crate::app::record::{AppName, QUALIFIED_SUFFIX, observe};
-use crate::app::rename::{self, Mover};
-use crate::cluster::Cluster;
-use crate::environment::Environment;
-use crate::event::Target;
 
 /// Options of a rename.
 #[derive(Clone, Debug)]

@@ -2,7 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::{Position, RunReport};
+use pushback_deploy::check::facts_file::{self, FactsError, FactsFile};
+use pushback_deploy::check::report::CheckReport;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Event, RuleLine};
+use pushback_manifest::InputError;
+use pushback_objects::Position;
+use pushback_preflight::RunReport;
+use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;
 use super::options::{Command, PreflightOptions};
@@ -10,12 +17,6 @@ use super::outcome::End;
 use super::policy;
 use super::running::Run;
 use super::saved::stale;
-use crate::bounded_file::{DOCUMENT, read_text};
-use crate::check::facts_file::{self, FactsError, FactsFile};
-use crate::check::report::CheckReport;
-use crate::event::{Event, RuleLine};
-use crate::exit::ExitCode;
-use crate::manifest::InputError;
 
 const AGAIN: &str = "--facts-out writes it again";
 

@@ -1,17 +1,18 @@
 //! One round of a run that writes: consent to the plan, then carrying it out. If somebody else has changed what the
 //! plan is based on, another round starts.
 
+use pushback_app::record::{AppError, Phase};
+use pushback_cluster::LocalLock;
+use pushback_deploy::apply::engine::Outcome;
+use pushback_deploy::plan::{self, Plan};
+use pushback_events::PlannedLine;
+
 use super::error::CommandError;
 use super::judging::PreflightResult;
 use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::write::{WriteEnd, Writing, lock_locally};
-use crate::app::record::{AppError, Phase};
-use crate::apply::engine::Outcome;
-use crate::cluster::LocalLock;
-use crate::event::PlannedLine;
-use crate::plan::{self, Plan};
 
 /// Most plans made before anything is written, when somebody else keeps changing what they are based on.
 pub const ROUNDS: u32 = 4;

@@ -5,18 +5,19 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pushback_app::record::AppName;
+use pushback_cluster::{Cluster, Notice, Notices};
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_events::{DiagnosticCode, EndCause, Event, Events};
+use pushback_manifest::InputWarning;
+use pushback_objects::Invocation;
+use pushback_system::environment::Environment;
 use tokio::sync::watch;
 
 use super::error::CommandError;
 use super::outcome::End;
 use super::signals::{self, until_stopped};
-use crate::app::record::AppName;
-use crate::cluster::{Cluster, Notice, Notices};
-use crate::environment::Environment;
-use crate::event::{DiagnosticCode, EndCause, Event, Events};
-use crate::exit::ExitCode;
-use crate::manifest::InputWarning;
-use crate::stop::Stop;
 
 /// The place where a run is shown and questions are asked.
 pub trait Terminal: Send + Sync {
@@ -131,6 +132,11 @@ impl Run {
                 is_first
             });
         });
+    }
+
+    /// The command line of this run.
+    pub fn invocation(&self) -> Invocation {
+        Invocation::new(self.environment.arguments.iter().cloned())
     }
 
     /// Time since the start, without waiting for the user.

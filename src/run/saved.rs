@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::Timestamp;
+use pushback_deploy::plan::Plan;
+use pushback_deploy::plan::saved::digests::Digests;
+use pushback_deploy::plan::saved::{SavedFile, SavedObject, SavedPlan, SavedPlanError, compare};
 use pushback_preflight::RunReport;
 
 pub use make::SavePlan;
+use pushback_events::exit::ExitCode;
+use pushback_manifest::{FileDigest, InputError, Manifest};
+use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;
 use super::running::Run;
 use super::setup::Setup;
-use crate::bounded_file::{DOCUMENT, read_text};
-use crate::exit::ExitCode;
-use crate::manifest::{FileDigest, InputError, Manifest};
-use crate::plan::Plan;
-use crate::plan::saved::digests::Digests;
-use crate::plan::saved::{SavedFile, SavedObject, SavedPlan, SavedPlanError, compare};
 
 /// Differences that are named one by one.
 const NAMED: usize = 20;

@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pushback_conversion::review::Reviewer;
+use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::stack;
-use pushback_preflight::conversion::review::Reviewer;
-use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
-use pushback_preflight::source::Document;
-use pushback_preflight::{ObjectExt, Position};
+use pushback_manifest::InputError;
+use pushback_manifest::files::{SourceFile, shown};
+use pushback_objects::source::Document;
+use pushback_objects::{ObjectExt, Position};
+use pushback_webhook::{Journal, Settings, StartError, serve};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;
 use super::signals;
-use crate::manifest::InputError;
-use crate::manifest::files::{SourceFile, shown};
-use crate::serve::{Journal, Settings, StartError, serve};
 
 pub mod patch;
 

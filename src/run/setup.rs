@@ -4,7 +4,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use pushback_preflight::conversion::ConversionPlans;
+use pushback_app::record::{AppError, AppName, Observed, observe};
+use pushback_cluster::{Cluster, ClusterError, Kinds};
+use pushback_conversion::ConversionPlans;
+use pushback_deploy::check::ahead::Ahead;
+use pushback_events::Event;
+use pushback_manifest::config::Config;
+use pushback_manifest::excerpt::Sources;
+use pushback_manifest::revision::Revision;
 use pushback_preflight::policy::Policy;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};
@@ -18,13 +25,6 @@ use super::options::{AppOptions, CheckReports, Command, Details, RecordOptions, 
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
-use crate::app::record::{AppError, AppName, Observed, observe};
-use crate::check::ahead::Ahead;
-use crate::cluster::{Cluster, ClusterError, Kinds};
-use crate::config::Config;
-use crate::event::Event;
-use crate::manifest::excerpt::Sources;
-use crate::manifest::revision::Revision;
 
 /// Everything that a command has before it reads the app.
 #[derive(Debug)]

@@ -4,13 +4,12 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_system::program;
 use tokio::sync::watch;
 
 use super::error::CommandError;
-
-use crate::exit::ExitCode;
-use crate::program;
-use crate::stop::Stop;
 
 /// Starts listening. The receiver's value changes with the first signal, or with what is sent besides.
 pub fn listen() -> (watch::Sender<Stop>, watch::Receiver<Stop>) {

@@ -13,13 +13,14 @@ pub mod step;
 
 use std::sync::Arc;
 
+use pushback_cluster::{Cluster, Kind};
+use pushback_storage::definitions;
+
 use super::connect::{ClusterOptions, Namespaces, connect};
 use super::error::CommandError;
 use super::options::NamespaceOptions;
 use super::running::Run;
 use super::signals::until_stopped;
-use crate::cluster::{Cluster, Kind};
-use crate::storage::definitions;
 
 /// A connected API server.
 struct Connected {

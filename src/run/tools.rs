@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectKey, ObjectRef, Operation, PathSegment};
+use pushback_deploy::plan::diff::{self, DiffOptions};
+use pushback_deploy::plan::filter::{ChangeFilter, ObjectFilter};
+use pushback_deploy::plan::sides;
+use pushback_events::{Counts, PlannedLine, Whole};
+use pushback_manifest::config::defaults::defaults;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
+use pushback_manifest::{LoadOptions, Manifest, collect};
+use pushback_objects::{ObjectKey, ObjectRef, PathSegment};
+use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::error::CommandError;
-use crate::config::defaults::defaults;
-use crate::config::mask::{MaskNumbers, Masker};
-use crate::event::{Counts, PlannedLine, Whole};
-use crate::manifest::{LoadOptions, Manifest, collect};
-use crate::plan::diff::{self, DiffOptions};
-use crate::plan::filter::{ChangeFilter, ObjectFilter};
-use crate::plan::sides;
 
 /// Objects of an input, in its order; none without files.
 ///

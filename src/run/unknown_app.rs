@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pushback_preflight::suggest::nearest;
-use pushback_preflight::{ObjectExt, bookkeeping};
+use pushback_app::identity::RECORD_LABEL;
+use pushback_app::record::{AppName, config_map_kind};
+use pushback_cluster::{Cluster, ListQuery, list_all};
+use pushback_events::{EndCause, MissingApp};
+use pushback_objects::suggest::nearest;
+use pushback_objects::{ObjectExt, bookkeeping};
 
 use super::error::CommandError;
-use crate::app::identity::RECORD_LABEL;
-use crate::app::record::{AppName, config_map_kind};
-use crate::cluster::{Cluster, ListQuery, list_all};
-use crate::event::{EndCause, MissingApp};
 
 /// Most apps suggested.
 const SHOWN: usize = 3;

@@ -13,11 +13,12 @@ pub mod validate;
 
 use std::sync::Arc;
 
+use pushback_cluster::Cluster;
+
 use super::connect::{ClusterOptions, connect};
 use super::error::CommandError;
 use super::running::Run;
 use super::signals::until_stopped;
-use crate::cluster::Cluster;
 
 /// Connects to an API server; others are refused: only those have admission, defaults and controllers.
 async fn connect_server(run: &mut Run, options: &ClusterOptions) -> Result<Arc<dyn Cluster>, CommandError> {

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::{ObjectRef, Operation, Outcome, RuleOutcome, Severity};
+use pushback_deploy::check::facts_file::{self, FactsFile};
+use pushback_deploy::plan::saved::{SavedPlan, SavedTool};
+use pushback_objects::{ObjectRef, Severity};
+use pushback_preflight::{Operation, Outcome, RuleOutcome};
+use pushback_system::bounded_file::{DOCUMENT, read_text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::CommandError;
 use super::replay::{self, Replayed};
 use super::saved;
-use crate::bounded_file::{DOCUMENT, read_text};
-use crate::check::facts_file::{self, FactsFile};
-use crate::plan::saved::{SavedPlan, SavedTool};
 
 /// Differences that are named for two files.
 const NAMED: usize = 10;

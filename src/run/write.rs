@@ -3,6 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::history::{self, ChangeSummary, Judged};
+use pushback_app::inventory::Inventory;
+use pushback_app::moving::Place;
+use pushback_app::record::{AppError, Phase};
+use pushback_app::session::{Opening, Session};
+use pushback_cluster::{ErrorKind, LocalLock};
+use pushback_deploy::apply::engine::{Engine, Outcome, Progress};
+use pushback_deploy::check::report::PolicyReport;
+use pushback_deploy::check::second_look::SecondLook;
+use pushback_deploy::plan::{Plan, entry};
+use pushback_events::exit::ExitCode;
+use pushback_events::stop::Stop;
+use pushback_events::{Counts, Event};
 use pushback_preflight::Operation;
 use pushback_preflight::judge::RunReport;
 use serde_json::Value;
@@ -15,19 +28,6 @@ use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
 use super::signals::{until_dismissed, until_stopped};
-use crate::app::history::{self, ChangeSummary, Judged};
-use crate::app::inventory::Inventory;
-use crate::app::moving::Place;
-use crate::app::record::{AppError, Phase};
-use crate::app::session::{Opening, Session};
-use crate::apply::engine::{Engine, Outcome, Progress};
-use crate::check::report::PolicyReport;
-use crate::check::second_look::SecondLook;
-use crate::cluster::{ErrorKind, LocalLock};
-use crate::event::{Counts, Event};
-use crate::exit::ExitCode;
-use crate::plan::{Plan, entry};
-use crate::stop::Stop;
 
 /// How long to keep trying to write the record after a signal.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback::plan::annotations::ACCEPTED;
+use pushback_deploy::plan::annotations::ACCEPTED;
 use serde_json::{Value, json};
 
 use crate::support::api::ApiClient;

@@ -14,14 +14,15 @@ mod verdicts;
 use std::path::Path;
 use std::sync::Arc;
 
-use pushback::manifest::yaml;
+use pushback_manifest::yaml;
+use pushback_objects::finding::Finding;
+use pushback_objects::{ObjectRef, Verdict};
+use pushback_preflight::Session;
 use pushback_preflight::facts::{Answer, Change, ChangeSet, Facts, Need, Operation, Verification};
-use pushback_preflight::finding::Finding;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::policy::select;
 use pushback_preflight::rule::Judgement;
 use pushback_preflight::selection::ConfigRule;
-use pushback_preflight::{ObjectRef, Session, Verdict};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

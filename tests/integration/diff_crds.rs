@@ -81,7 +81,7 @@ fn the_published_examples_are_told_as_published() {
         let (old, new) = (example(name, "old"), example(name, "new"));
         for side in [&old, &new] {
             let text = std::fs::read(side).expect("a fixture");
-            let read = pushback::manifest::yaml::load(side, &text, &pushback::manifest::yaml::Limits::default());
+            let read = pushback_manifest::yaml::load(side, &text, &pushback_manifest::yaml::Limits::default());
             let documents = read.expect("YAML").documents;
             assert_eq!(problems(&documents[0].value), [], "{side}");
         }

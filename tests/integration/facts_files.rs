@@ -160,7 +160,7 @@ fn reseal(pushback: &Pushback, change: impl FnOnce(&mut Value)) {
     let parts = facts.as_object_mut().expect("an object");
     parts.remove("digests");
     let digest =
-        |value: &Value| format!("sha256:{}", pushback_preflight::hex::encode(&Sha256::digest(value.to_string())));
+        |value: &Value| format!("sha256:{}", pushback_objects::hex::encode(&Sha256::digest(value.to_string())));
     let digests: serde_json::Map<String, Value> =
         parts.iter().map(|(key, value)| (key.clone(), digest(value).into())).collect();
     facts["digests"] = digests.into();

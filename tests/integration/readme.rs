@@ -163,7 +163,7 @@ fn transcripts_happen(document: &str) {
 }
 
 fn the_readme_lists_every_exit_code() {
-    let source = std::fs::read_to_string(root().join("src/exit.rs")).expect("exit codes");
+    let source = std::fs::read_to_string(root().join("crates/events/src/exit.rs")).expect("exit codes");
     let code = Regex::new(r"(?m)^    \w+ = (\d+),").expect("a pattern");
     let (_, table) =
         readme().split_once("## Exit codes").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("a chapter");

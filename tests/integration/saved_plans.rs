@@ -7,7 +7,7 @@ mod races;
 mod release;
 mod secret;
 
-use pushback::plan::saved::{SCHEMA_VERSION, SavedPlan};
+use pushback_deploy::plan::saved::{SCHEMA_VERSION, SavedPlan};
 
 use crate::support::apply::config_map;
 use crate::support::{Pushback, Ran, TestCase, cases};

@@ -229,7 +229,7 @@ fn policy() -> Value {
 
 /// Digest of an answer of the server.
 fn digest(answer: &Value) -> String {
-    pushback_preflight::hex::encode(&Sha256::digest(answer.to_string()))
+    pushback_objects::hex::encode(&Sha256::digest(answer.to_string()))
 }
 
 fn no_credentials_follow_a_redirect_to_another_server() {

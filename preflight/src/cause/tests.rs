@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use pushback_objects::finding::{LiveObjects, Offence};
+use pushback_objects::object::ObjectRef;
 use serde_json::json;
 
 use super::*;
-use crate::finding::{LiveObjects, Offence};
-use crate::object::ObjectRef;
 
 fn finding(definition: &str, version: &str, path: &str) -> Finding {
     let object = ObjectRef { kind: "CustomResourceDefinition".into(), name: definition.into(), ..ObjectRef::default() };

@@ -3,14 +3,14 @@
 
 use pushback_crd::schema::cel::admission::{Expression, Variable};
 use pushback_crd::schema::cel::{Computed, Gives, Step, Truth};
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::reader::{Fields, Node};
+use pushback_objects::source::{PathSegment, display_path, value_at};
 use serde_json::{Value, json};
 
 use super::Definition;
 use super::request::Asked;
 use crate::facts::Facts;
-use crate::finding::{Finding, Verdict};
-use crate::reader::{Fields, Node};
-use crate::source::{PathSegment, display_path, value_at};
 
 /// Name of the only check of such a rule.
 pub(super) const CHECK: &str = "cel";

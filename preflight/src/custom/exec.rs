@@ -4,16 +4,16 @@
 use std::time::Duration;
 
 use pushback_crd::path::display_path;
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::reader::Node;
+use pushback_objects::source::{PathSegment, value_at};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Definition;
 use super::request::Asked;
 use crate::facts::{Answer, ClusterSide, Facts, Need};
-use crate::finding::{Finding, Verdict};
-use crate::reader::Node;
 use crate::rule::{Judgement, ProgramCall};
-use crate::source::{PathSegment, value_at};
 
 /// Version of the protocol, in every question and every answer.
 const API_VERSION: &str = "rules.pushback.dev/v1";

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use pushback_objects::ObjectRef;
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::reader::Reader;
+use pushback_objects::source::Positions;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Verification;
 use crate::facts::{Change, Operation};
-use crate::finding::{Finding, Verdict};
 use crate::judge::RunReport;
 use crate::policy::{self, Side};
-use crate::reader::Reader;
 use crate::selection::ConfigRule;
 use crate::session::Session;
-use crate::source::Positions;
 use crate::waiver::Waiver;
-use crate::{ObjectRef, Verification};
 
 fn define(entry: &Value) -> Result<Definition, Vec<String>> {
     let positions = Positions::of_file("policy.yaml");

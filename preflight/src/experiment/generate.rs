@@ -19,12 +19,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::suite::{ManualReview, Origin, Side, Suite, SuiteExperiment};
-use crate::operator::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity};
-use crate::operator::model::Release;
 use context::{Index, Place};
 use draft::Draft;
 
 pub use instances::AtHand;
+use pushback_releases::difference::{Change, ChangeType, ComponentChange, MatchType, ReleaseDiff, Severity};
+use pushback_releases::model::Release;
 
 /// Options of the generation.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! The twenty types of injection and the danger levels, with their names in the format.
 
-use crate::words;
+use pushback_crd::words;
 
 words! {
     /// `injection.type`

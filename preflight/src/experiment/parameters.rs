@@ -2,16 +2,16 @@
 //! which require danger level `high`.
 
 use pushback_crd::names::{LONGEST_NAME, is_dns_subdomain, is_label_value, is_qualified_name};
+use pushback_objects::duration;
+use pushback_objects::object::{describe, split_api_version};
+use pushback_objects::source::PathSegment;
+use pushback_objects::suggest;
 use serde_json::Value;
 
 use super::problems::{DNS_NAME, Findings, at};
 use super::syntax::{is_field_name, is_resource_name};
 use super::{DangerLevel, InjectionType, PREFIX, protected};
-use crate::duration;
-use crate::object::{describe, split_api_version};
 use crate::selector::LabelSelector;
-use crate::source::PathSegment;
-use crate::suggest;
 
 /// Maximum length of a value written into an object, in bytes.
 const LONGEST_VALUE: usize = 64 * 1024;

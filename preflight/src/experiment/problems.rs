@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::finding::Severity;
-use crate::source::{PathSegment, Position, Positions, display_path};
+use pushback_objects::finding::Severity;
+use pushback_objects::source::{PathSegment, Position, Positions, display_path};
 
 /// The definition of a DNS name, for messages.
 pub(super) const DNS_NAME: &str = "small letters, digits, `-` and `.`, at most 253";

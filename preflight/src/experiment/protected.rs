@@ -1,8 +1,9 @@
 //! Protected targets: namespaces, system objects, the runner's own objects, and fields and API groups that only a
 //! dangerous experiment may change. The lists are those of the original runner.
 
+use pushback_objects::object::split_api_version;
+
 use super::InjectionType;
-use crate::object::split_api_version;
 
 /// Namespaces that are never injected into, whatever an experiment allows.
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];

@@ -1,12 +1,12 @@
 //! The fields of an experiment: names, types, and which are mandatory. The runner parses strictly, so an unknown field
 //! is an error, as is a type that the API server rejects.
 
+use pushback_objects::object::describe;
+use pushback_objects::source::PathSegment;
+use pushback_objects::suggest;
 use serde_json::{Map, Value};
 
 use super::problems::Findings;
-use crate::object::describe;
-use crate::source::PathSegment;
-use crate::suggest;
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug)]

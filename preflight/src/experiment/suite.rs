@@ -3,13 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use pushback_crd::words;
+use pushback_objects::hex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Experiment;
-
-use crate::hex;
-use crate::words;
 
 /// `apiVersion` of a suite's manifest.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";

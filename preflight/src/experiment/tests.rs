@@ -1,9 +1,9 @@
 //! One case for each rule of the validator; valid experiments survive reading and writing unchanged.
 
+use pushback_objects::finding::Severity;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::finding::Severity;
 
 /// A valid experiment with this injection.
 fn experiment(kind: &str, danger: &str, parameters: Value) -> Value {
@@ -538,7 +538,7 @@ fn every_demand_is_made() {
 
 #[test]
 fn a_problem_knows_where_it_stands() {
-    let mut builder = crate::source::PositionsBuilder::new("e.yaml".into());
+    let mut builder = pushback_objects::source::PositionsBuilder::new("e.yaml".into());
     builder.open(&"".into(), 1, 1);
     builder.open(&"kind".into(), 2, 7);
     builder.close();

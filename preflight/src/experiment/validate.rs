@@ -2,16 +2,16 @@
 //! runner checks only at run time. Reports all problems at once, each with its place.
 
 use pushback_crd::names::{is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name};
+use pushback_objects::duration;
+use pushback_objects::object::ObjectExt;
+use pushback_objects::source::PathSegment;
+use pushback_objects::suggest;
 use serde_json::Value;
 
 use super::problems::{DNS_NAME, Findings, Problem, at};
 use super::{
     API_VERSION, CHECKS_AFTER_UPGRADE, DangerLevel, InjectionType, KIND, LONGEST_SECONDS, parameters, protected, shape,
 };
-use crate::duration;
-use crate::object::ObjectExt;
-use crate::source::PathSegment;
-use crate::suggest;
 
 /// Check types of the shipped definition.
 const CHECK_TYPES: [&str; 2] = ["conditionTrue", "resourceExists"];

@@ -1,9 +1,9 @@
 //! Needs for what is deleted together with an object.
 
 use pushback_crd::definition::StoredState;
+use pushback_objects::object::ObjectExt;
 
 use super::{Change, Need};
-use crate::object::ObjectExt;
 
 impl Need {
     /// All objects of a live definition; `None` if no version is served.

@@ -1,9 +1,9 @@
 //! Policy sources and manifests, setting by setting: what is in effect and what is reported.
 
+use pushback_objects::finding::Verdict;
 use serde_json::json;
 
 use super::*;
-use crate::finding::Verdict;
 use crate::rule::Mode;
 
 /// Effective rules and settings, and what is reported about the manifests.

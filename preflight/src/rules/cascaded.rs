@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::bookkeeping;
+use pushback_objects::bookkeeping;
+
 use crate::cascade::{DeletedOwner, Dependent};
 use crate::facts::{Answer, ChangeSet, Facts, Need};
 

@@ -8,19 +8,19 @@ mod planned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pushback_conversion::GivenPlan;
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{
     Crd, PairLoss, Schemas, StoredState, Strategy, Upgrade, VersionLosses, listed, round_trip, version_losses,
 };
 use pushback_crd::schema::pipeline::{self, Server};
 use pushback_crd::stack;
+use pushback_objects::finding::{Finding, LiveObjects, Severity, Verdict};
+use pushback_objects::object::ObjectExt;
+use pushback_objects::remedy::Remedy;
 use serde_json::{Map, Value, json};
 
-use crate::conversion::GivenPlan;
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
-use crate::object::ObjectExt;
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use operators::Risk;
 

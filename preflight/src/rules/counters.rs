@@ -1,9 +1,8 @@
 //! Counters in the state of a stream: the number of affected objects, with some of their names.
 
+use pushback_objects::finding::LiveObjects;
+use pushback_objects::object::ObjectExt;
 use serde_json::{Map, Value, json};
-
-use crate::finding::LiveObjects;
-use crate::object::ObjectExt;
 
 /// Part of a count: it has objects of which a read does not show whether they are affected.
 pub(super) const UP_TO: &str = "upTo";

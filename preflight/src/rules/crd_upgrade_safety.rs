@@ -25,14 +25,14 @@ use std::sync::{Arc, OnceLock};
 
 use pushback_crd::definition::{self, Crd, Schemas, Upgrade};
 use pushback_crd::stack;
+use pushback_objects::finding::{Finding, FindingRef, Severity, Verdict};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::remedy::Remedy;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, FindingRef, Severity, Verdict};
-use crate::object::ObjectRef;
 use crate::parallel;
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 use checks::{Check, OnlyRejects, Refused, Versions};
 use profile::Profile;

@@ -12,6 +12,8 @@ mod ways_out;
 mod webhooks;
 mod workload;
 
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::remedy::Remedy;
 use serde_json::Value;
 
 pub use self::size::{CascadeSize, cascade_sizes, is_shared};
@@ -22,8 +24,6 @@ use super::cascaded;
 use super::crd_upgrade_safety::{self, deletion};
 use super::levels::Level;
 use crate::facts::{Change, ChangeSet, Facts, Need, Needs};
-use crate::finding::{Finding, Verdict};
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const DEFINITIONS: deletion::Names =

@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use pushback_crd::definition::{Crd, Schemas, StoredState, Strategy, Upgrade, listed};
 use pushback_crd::stack;
+use pushback_objects::finding::{Finding, LiveObjects, Severity, Verdict};
+use pushback_objects::remedy::Remedy;
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Needs, Operation};
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::rules::counters::UP_TO;
 use crate::rules::planned_objects::PlannedObjects;

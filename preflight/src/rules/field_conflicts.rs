@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation, TakenField, TakenFrom};
-use crate::finding::{Finding, Severity, Verdict};
 use crate::glob::matches;
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 
 const NAME: &str = "FieldConflicts";

@@ -6,12 +6,12 @@ mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::object::join_api_version;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde_json::{Value, json};
 
 use crate::facts::{Change, ChangeSet, Facts, Needs, Operation};
-use crate::finding::{Finding, Verdict};
-use crate::object::join_api_version;
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::rules::remedies::join_resource;
 use questions::{Access, Questions, Reply};

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use pushback_crd::definition::{Strategy, Upgrade};
 use pushback_crd::schema::contain::in_version;
 use pushback_crd::schema::pipeline::Resource;
+use pushback_objects::object::ObjectExt;
 use serde_json::Value;
 
 use crate::facts::{Change, ChangeSet, Operation, Verification};
-use crate::object::ObjectExt;
 
 /// The objects of one kind that the run writes or deletes.
 pub(super) struct PlannedObjects<'f> {
@@ -113,10 +113,10 @@ pub(super) fn in_version_of_list(upgrade: &Upgrade<'_>, old: &Resource<'_>, afte
 mod tests {
     use std::sync::Arc;
 
+    use pushback_objects::object::ObjectRef;
     use serde_json::json;
 
     use super::*;
-    use crate::object::ObjectRef;
 
     fn object(namespace: &str, uid: &str, spec: Value) -> Value {
         json!({"apiVersion": "ex.com/v1", "kind": "Foo", "spec": spec,

@@ -11,6 +11,10 @@ mod ways_out;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::object::{ObjectKey, ObjectRef};
+use pushback_objects::remedy::Remedy;
+use pushback_objects::source::display_path;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -21,13 +25,9 @@ use self::objects::{After, Objects};
 use self::reference::{Part, Reference, Weight};
 use self::selectors::Selecting;
 use crate::facts::{Answer, Change, ChangeSet, ClusterSide, Facts, Need, Needs};
-use crate::finding::{Finding, Severity, Verdict};
 use crate::glob;
-use crate::object::{ObjectKey, ObjectRef};
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Mode, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::rules::crd_upgrade_safety::backend;
-use crate::source::display_path;
 
 const NAME: &str = "References";
 const MISSING: &str = "missing";

@@ -1,10 +1,11 @@
 //! Remedies that several rules propose: correct the objects, keep what goes; and the commands for them.
 
+use pushback_objects::finding::Finding;
+use pushback_objects::invocation::Invocation;
+use pushback_objects::object::ObjectExt;
+use pushback_objects::remedy::{Remedy, RemedyKind};
+
 use crate::facts::{Facts, Operation};
-use crate::finding::Finding;
-use crate::invocation::Invocation;
-use crate::object::ObjectExt;
-use crate::remedy::{Remedy, RemedyKind};
 
 /// Most objects that a remedy names one by one.
 const NAMED: usize = 5;

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::invocation::Invocation;
+use pushback_objects::object::{ObjectExt, ObjectRef};
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde_json::{Value, json};
 
 use crate::api_lifecycle::{self, NEWEST, Release, State, text};
 use crate::facts::{Change, ChangeSet, Facts, Needs};
-use crate::finding::{Finding, Severity, Verdict};
-use crate::invocation::Invocation;
-use crate::object::{ObjectExt, ObjectRef};
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 
 const NAME: &str = "RemovedAPIs";

@@ -2,11 +2,11 @@
 //! go and bring no other.
 
 use pushback_crd::definition::{Blocker, Crd, StoredState};
+use pushback_objects::finding::Finding;
+use pushback_objects::invocation::Invocation;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 
 use crate::facts::Facts;
-use crate::finding::Finding;
-use crate::invocation::Invocation;
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rules::crd_upgrade_safety::version_clients;
 
 /// The remedy for a version that is removed and that objects may be stored in.

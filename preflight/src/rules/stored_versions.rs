@@ -5,12 +5,12 @@ mod owners;
 mod planned;
 
 use pushback_crd::definition::{Crd, StoredState, dropped_versions};
+use pushback_objects::finding::{Finding, FindingRef, LiveObjects, Severity, Verdict};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::remedy::Remedy;
 use serde_json::{Value, json};
 
 use crate::facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, FindingRef, LiveObjects, Severity, Verdict};
-use crate::object::ObjectRef;
-use crate::remedy::Remedy;
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::rules::{crd_upgrade_safety, stored_remedy, writers};
 

@@ -8,23 +8,23 @@ mod tests;
 
 use std::sync::Arc;
 
+use pushback_objects::finding::{Finding, FindingRef, Verdict};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::InputError;
+use pushback_releases::compare::{self, Options};
+use pushback_releases::derive::{self, Given, Ownership};
+use pushback_releases::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Proved, Severity};
+use pushback_releases::model::Release;
+use pushback_releases::model_file;
+use pushback_releases::{ReleaseDiff, overlay};
 use serde::Deserialize;
 
 use crate::experiment::generate;
 use crate::facts::{Answer, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, FindingRef, Verdict};
-use crate::object::ObjectRef;
-use crate::operator::compare::{self, Options};
-use crate::operator::derive::{self, Given, Ownership};
-use crate::operator::difference::{Change, ChangeType, ComponentChange, DefinitionChange, INVALID, Proved, Severity};
-use crate::operator::model::Release;
-use crate::operator::model_file;
-use crate::operator::{ReleaseDiff, overlay};
 use crate::rule::{
     Artefact, Checked, DocumentKind, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings,
 };
 use crate::rules::crd_upgrade_safety;
-use crate::source::InputError;
 
 const NAME: &str = "UpgradeDiff";
 

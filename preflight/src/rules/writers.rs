@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Map, Value, json};
-
-use crate::object::ObjectExt;
 
 /// Maximum number of objects kept by name.
 const SHOWN: usize = 5;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use pushback_objects::finding::Finding;
+
 use super::{Scope, Waiver, object_parts};
 use crate::cause;
-use crate::finding::Finding;
 
 /// The findings of a run, by what waivers name of them.
 #[derive(Debug)]
@@ -94,10 +95,11 @@ fn exact_place(pattern: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use pushback_objects::finding::Verdict;
+    use pushback_objects::object::ObjectRef;
+
     use super::super::{Accepted, apply, broad};
     use super::*;
-    use crate::finding::Verdict;
-    use crate::object::ObjectRef;
 
     fn findings(count: usize) -> Vec<Finding> {
         let finding = |number: usize| {

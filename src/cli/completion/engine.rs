@@ -7,11 +7,11 @@ use std::path::Path;
 
 use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use clap_complete::{Shell, engine};
+use pushback_events::exit::ExitCode;
 
 use super::line::Line;
 use super::values;
 use crate::cli::command;
-use crate::exit::ExitCode;
 
 /// Says which shell asks. Not meant for people: without it a run is a run.
 const VARIABLE: &str = "_PUSHBACK_COMPLETE";

@@ -11,13 +11,13 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches as _};
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::{ArgValueCompleter, PathCompleter, ValueCompleter as _};
+use pushback_cluster as cluster;
 use pushback_preflight::registry;
 use serde_json::Value;
 
 use super::line::Line;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::command;
-use crate::cluster;
 use crate::run::connect::ClusterOptions;
 use crate::run::list::List;
 use crate::run::options::NamespaceOptions;

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
+use pushback_manifest::shown_input;
 
 use super::{MakePlanArgs, PlanCommandArgs};
 use crate::cli::{Cli, Command, command};
-use crate::manifest::shown_input;
 use crate::run::error::CommandError;
 
 /// Options of `plan` that it does not keep.

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_terminal::{RenderOptions, saved_plan_text};
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::{data_columns, data_theme};
-use crate::report::{RenderOptions, saved_plan_text};
 use crate::run::saved;
 
 /// Show a saved plan.

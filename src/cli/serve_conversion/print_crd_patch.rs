@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::simple;
-use crate::exit::ExitCode;
-use crate::report::conversion_text;
 use crate::run::error::CommandError;
 use crate::run::serve_conversion::patch::{Address, Patch};
 

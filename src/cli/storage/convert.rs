@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
+use pushback_terminal::output::Output;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::{fail, simple};
-use crate::exit::ExitCode;
-use crate::report::conversion_text;
-use crate::report::output::Output;
 use crate::run::storage::conversion::ConversionFiles;
 use crate::run::storage::convert::Convert;
 use crate::run::storage::programs::NamedPrograms;

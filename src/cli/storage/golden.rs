@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
+use pushback_terminal::output::Output;
 
 use super::convert::{PlanArgs, ProgramArgs};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::{fail, simple};
-use crate::exit::ExitCode;
-use crate::report::conversion_text;
-use crate::report::output::Output;
 use crate::run::storage::golden::GoldenRun;
 
 /// Compare conversions of fixed objects with files.

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_storage::migrate::MigrateOptions;
+use pushback_storage::pass::{Pace, Shard};
+use pushback_terminal::storage_text;
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::exit::ExitCode;
-use crate::report::storage_text;
 use crate::run::storage::migrate::MigrateRun;
-use crate::storage::migrate::MigrateOptions;
-use crate::storage::pass::{Pace, Shard};
 
 /// Rewrite objects at the storage version.
 #[derive(Debug, Args)]

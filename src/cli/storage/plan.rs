@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, RunOutcome};
+use pushback_storage::preview::PreviewReport;
+use pushback_terminal::{preview_text, storage_text};
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
-use crate::report::{preview_text, storage_text};
 use crate::run::outcome::End;
 use crate::run::storage::replace::Replace;
-use crate::storage::preview::PreviewReport;
 
 /// Show what would be done to stored objects.
 #[derive(Debug, Args)]

@@ -1,13 +1,13 @@
 //! `pushback storage role`: the smallest role that is enough to migrate definitions.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, RunOutcome};
+use pushback_terminal::storage_text;
 
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
-use crate::report::storage_text;
 use crate::run::outcome::End;
 use crate::run::storage::role::RoleFor;
 

@@ -1,12 +1,12 @@
 //! `pushback storage schema`: what is stored of a version, with its property bag.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
 
 use super::convert::PlanArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::simple;
-use crate::exit::ExitCode;
-use crate::report::conversion_text;
 use crate::run::error::CommandError;
 
 /// Print the storage schema of a version.

@@ -1,16 +1,16 @@
 //! `pushback storage unserve` and `pushback storage remove`: the two steps of taking an old version off a definition.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, RunOutcome};
+use pushback_storage::versions::Step;
+use pushback_terminal::storage_text;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
-use crate::report::storage_text;
 use crate::run::outcome::End;
 use crate::run::storage::step::StepRun;
-use crate::storage::versions::Step;
 
 /// Take an old version off a definition.
 #[derive(Debug, Args)]

@@ -1,14 +1,13 @@
 //! `pushback storage suggest`: a draft of a conversion plan.
 
 use clap::Args;
-
-use pushback_preflight::conversion::suggestions;
+use pushback_conversion::suggestions;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::conversion_text;
 
 use super::convert::PlanArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::simple;
-use crate::exit::ExitCode;
-use crate::report::conversion_text;
 
 /// Guess which field became which.
 #[derive(Debug, Args)]

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, RunOutcome};
+use pushback_storage::conversion::TestReport;
+use pushback_terminal::{conversion_text, storage_text};
 
 use super::convert::{PlanArgs, ProgramArgs};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, fail, start_for_report};
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
-use crate::report::{conversion_text, storage_text};
 use crate::run::outcome::End;
 use crate::run::storage::conversion_test::ConversionTest;
-use crate::storage::conversion::TestReport;
 
 /// Test a conversion plan on generated, recorded and live objects.
 #[derive(Debug, Args)]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pushback_preflight::operator::{Severity, compare, definitions, matching};
+use pushback_releases::{Severity, compare, definitions, matching};
+use pushback_terminal::check::file::is_standard_output;
+use pushback_upgrade::report::formats::{self, Format};
 
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::screen::data_columns;
-use crate::report::check::file::is_standard_output;
-use crate::report::release::formats::{self, Format};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::upgrade::sides::{LiveInput, SideOptions, Sides};

@@ -1,7 +1,7 @@
 //! `pushback upgrade diff`: what changed between two releases.
 
 use clap::Args;
-use pushback_preflight::operator::Severity;
+use pushback_releases::Severity;
 
 use super::arguments::{DefinitionsArgs, FailOn, MatchingArgs, ShownArgs, SidesArgs};
 use super::ended::RenderedReport;

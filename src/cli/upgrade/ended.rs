@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use pushback_events::exit::ExitCode;
+use pushback_terminal::check::file::write_text;
+use pushback_terminal::output::Output;
+use pushback_upgrade::report::formats::ReleaseReport;
+
 use super::arguments::Place;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::fail;
-use crate::exit::ExitCode;
-use crate::report::check::file::write_text;
-use crate::report::output::Output;
-use crate::report::release::formats::ReleaseReport;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 

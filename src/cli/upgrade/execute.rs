@@ -5,20 +5,20 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use pushback_app::lease::LockOptions;
+use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::DangerLevel;
+use pushback_upgrade::inject::{ClusterScoped, Site};
+use pushback_upgrade::outcome::Verdict;
 
 use super::arguments::{Place, ShownArgs};
 use super::reports::RunReports;
 use super::step::UpgradeStepArgs;
-use crate::app::lease::LockOptions;
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
-use crate::exit::ExitCode;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::{Execute, Source};
-use crate::upgrade::inject::{ClusterScoped, Site};
-use crate::upgrade::outcome::Verdict;
 
 /// Run experiments on a cluster.
 #[derive(Debug, Args)]

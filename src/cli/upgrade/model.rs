@@ -2,13 +2,13 @@
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
+use pushback_upgrade::report::formats::yaml;
 
 use super::arguments::output_path;
 use super::ended::RenderedReport;
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output};
 use crate::cli::screen::ProgressNotes;
-use crate::report::release::formats::yaml;
 use crate::run::error::CommandError;
 use crate::run::upgrade::derive::Derive;
 

@@ -1,17 +1,17 @@
 //! `pushback upgrade recover`: reverts what killed runs of experiments have left in a cluster.
 
 use clap::Args;
+use pushback_events::exit::ExitCode;
+use pushback_terminal::escape::terminal_safe;
+use pushback_terminal::output::Output;
+use pushback_upgrade::recover::RecoveryReport;
 
 use super::execute::LockArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
-use crate::exit::ExitCode;
-use crate::report::escape::terminal_safe;
-use crate::report::output::Output;
 use crate::run::error::CommandError;
 use crate::run::upgrade::recover::Recover;
-use crate::upgrade::recover::RecoveryReport;
 
 /// Take back what killed runs of experiments have left.
 #[derive(Debug, Args)]

@@ -3,18 +3,19 @@
 use std::fs;
 use std::path::PathBuf;
 
+use pushback_system::environment::reason;
+use pushback_system::path_safety::check_folder;
+use pushback_terminal::check::file::{ReportSpec, is_standard_output, write_text};
+use pushback_terminal::check::formats as check_formats;
+use pushback_terminal::output::Output;
+use pushback_upgrade::outcome::RunReport;
+use pushback_upgrade::report::experiments_text::{RUN_FORMATS, RunFormat};
+use pushback_upgrade::report::formats::{self, Format};
+
 use super::arguments::Place;
 use super::ended::not_written;
-use crate::environment::reason;
-use crate::path_safety::check_folder;
-use crate::report::check::file::{ReportSpec, is_standard_output, write_text};
-use crate::report::check::formats as check_formats;
-use crate::report::output::Output;
-use crate::report::release::experiments_text::{RUN_FORMATS, RunFormat};
-use crate::report::release::formats::{self, Format};
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::ExperimentReports;
-use crate::upgrade::outcome::RunReport;
 
 /// Reports of a run of experiments.
 #[derive(Debug)]

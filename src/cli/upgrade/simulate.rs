@@ -2,7 +2,10 @@
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use pushback_events::exit::ExitCode;
 use pushback_preflight::experiment::suite::Tool;
+use pushback_upgrade::report::formats::{self, Format};
+use pushback_upgrade::report::suite_text;
 
 use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_path, report_format};
 use super::ended::{RenderedReport, ended};
@@ -11,9 +14,6 @@ use super::recover::RecoverArgs;
 use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
-use crate::exit::ExitCode;
-use crate::report::release::formats::{self, Format};
-use crate::report::release::suite_text;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 use crate::run::upgrade::execute::Source;

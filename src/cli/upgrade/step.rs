@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::{Args, Parser};
+use pushback_app::record::AppName;
+use pushback_deploy::apply::engine;
 use pushback_preflight::Waiver;
 
-use crate::app::record::AppName;
-use crate::apply::engine;
 use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, PolicyFrom, duration, waiver};
 use crate::run::apply::Apply;

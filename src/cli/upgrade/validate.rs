@@ -1,11 +1,11 @@
 //! `pushback upgrade validate`: what any runner or API server would reject in chaos experiments.
 
 use clap::Args;
+use pushback_manifest::LoadOptions;
 
 use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::ProgressNotes;
-use crate::manifest::LoadOptions;
 use crate::run::error::CommandError;
 use crate::run::upgrade::validate;
 

@@ -1,12 +1,12 @@
 //! `pushback upgrade validate-version`: whether a folder of models is complete for one version of a release.
 
 use clap::Args;
+use pushback_upgrade::report::versioned_text::Versioned;
 
 use super::arguments::ShownArgs;
 use super::ended::RenderedReport;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::ProgressNotes;
-use crate::report::release::versioned_text::Versioned;
 use crate::run::answer::Answer;
 use crate::run::error::CommandError;
 use crate::run::upgrade::validate;

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::ObjectExt;
+use pushback_app::identity::{QUALIFIED_SUFFIX, RECORD_LABEL};
+use pushback_app::record::config_map_kind;
+use pushback_cluster::{Cluster, ClusterError, ListQuery, list_all};
+use pushback_events::{EndCause, GroupApp};
+use pushback_objects::ObjectExt;
+use pushback_system::environment::reason;
 
 use super::super::error::CommandError;
-use crate::app::identity::{QUALIFIED_SUFFIX, RECORD_LABEL};
-use crate::app::record::config_map_kind;
-use crate::cluster::{Cluster, ClusterError, ListQuery, list_all};
-use crate::environment::reason;
-use crate::event::{EndCause, GroupApp};
 
 /// Label of the records of a group's apps.
 pub const GROUP_LABEL: &str = "kapp.k14s.io/app-group";

@@ -3,14 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_preflight::{Finding, ObjectExt, ObjectRef, Operation};
+use pushback_cluster::{Address, Cluster};
+use pushback_events::PlannedLine;
+use pushback_objects::{Finding, ObjectExt, ObjectRef};
+use pushback_preflight::Operation;
 
 use super::super::error::CommandError;
 use super::super::input;
 use super::super::options::{InputOptions, PlanOptions};
 use super::members::Member;
-use crate::cluster::{Address, Cluster};
-use crate::event::PlannedLine;
 
 /// What an app's input needs and brings.
 #[derive(Clone, Debug, Default)]
@@ -161,8 +162,8 @@ impl Going {
 
 #[cfg(test)]
 mod tests {
-    use pushback_preflight::Verdict;
-    use pushback_preflight::finding::LiveObjects;
+    use pushback_objects::Verdict;
+    use pushback_objects::finding::LiveObjects;
 
     use super::*;
 

@@ -11,21 +11,22 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
+use pushback_app::record::{AppName, Observed};
+use pushback_cluster::directory::DirectoryCluster;
+use pushback_cluster::{Cluster, Kinds};
+use pushback_deploy::check;
+use pushback_deploy::check::ahead::Ahead;
+use pushback_deploy::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
+use pushback_deploy::plan::desired::{self, Placement};
+use pushback_deploy::plan::{self, Plan};
+use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::facts::{ChangeSet, Facts};
 use pushback_preflight::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Setting, SettingKind, Settings};
 use pushback_preflight::settings::COMMON;
-use pushback_preflight::{Finding, Need, Needs, ObjectRef, Operation, RunReport, Severity, registry};
+use pushback_preflight::{Need, Needs, Operation, RunReport, registry};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::app::record::{AppName, Observed};
-use crate::check;
-use crate::check::ahead::Ahead;
-use crate::cluster::directory::DirectoryCluster;
-use crate::cluster::{Cluster, Kinds};
-use crate::plan::annotations::{ACCEPTED, PREFIX, WRITTEN};
-use crate::plan::desired::{self, Placement};
-use crate::plan::{self, Plan};
 
 /// An item to append.
 #[derive(Clone, Debug)]
@@ -194,7 +195,7 @@ impl From {
 }
 
 fn manifest(value: Value) -> Manifest {
-    let positions = Arc::new(pushback_preflight::Positions::of_file("release.yaml"));
+    let positions = Arc::new(pushback_objects::Positions::of_file("release.yaml"));
     Manifest { object: ObjectRef::of(&value), value, positions }
 }
 
@@ -278,8 +279,8 @@ struct TrialResult {
 impl TrialResult {
     /// Findings that refuse, without positions.
     fn refusals(&self) -> Vec<String> {
-        let refusing = |finding: &&pushback_preflight::Finding| finding.severity == Severity::Error;
-        let about = |finding: &pushback_preflight::Finding| format!("{} {}", finding.rule, finding.object.name);
+        let refusing = |finding: &&pushback_objects::Finding| finding.severity == Severity::Error;
+        let about = |finding: &pushback_objects::Finding| format!("{} {}", finding.rule, finding.object.name);
         let mut refusals: Vec<String> = self.report.findings.iter().filter(refusing).map(about).collect();
         refusals.dedup();
         refusals

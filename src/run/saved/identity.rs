@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::ObjectExt;
+use pushback_cluster::{Address, ErrorKind};
+use pushback_deploy::plan::saved::SavedCluster;
+use pushback_deploy::plan::saved::digests::plain;
+use pushback_objects::ObjectExt;
 use secrecy::ExposeSecret;
 
-use crate::cluster::{Address, ErrorKind};
-use crate::plan::saved::SavedCluster;
-use crate::plan::saved::digests::plain;
 use crate::run::error::CommandError;
 use crate::run::running::Run;
 use crate::run::setup::Setup;

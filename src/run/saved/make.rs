@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pushback_deploy::plan::saved::digests::Digests;
+use pushback_deploy::plan::saved::{SCHEMA_VERSION, SavedPlan, SavedTool};
+use pushback_events::{DiagnosticCode, Event};
+use pushback_system::atomic_file;
 
 use super::{identity, parts};
-use crate::atomic_file;
-use crate::event::{DiagnosticCode, Event};
-use crate::plan::saved::digests::Digests;
-use crate::plan::saved::{SCHEMA_VERSION, SavedPlan, SavedTool};
 use crate::run::compare::{Compare, Compared};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
@@ -76,7 +76,7 @@ impl SavePlan {
         atomic_file::replace(&path, saved.render().as_bytes()).map_err(unwritable)?;
         let message = format!("plan written to {}, valid until {}", path.display(), saved.expires);
         run.events.send(Event::Diagnostic { code: DiagnosticCode::PlanSaved, message });
-        let apply = run.environment.invocation.command(&["apply", "--plan", &path.to_string_lossy()]);
+        let apply = run.invocation().command(&["apply", "--plan", &path.to_string_lossy()]);
         let hints = vec![format!("`{apply}` carries it out as long as nothing has moved")];
         let end = End { hints, ..End::of_diff(plan.has_changes(), exit_status) };
         std::mem::forget((setup, plan, report));

@@ -1,12 +1,12 @@
 //! The parts of a saved plan, taken from a run.
 
+use pushback_deploy::plan::saved::digests::Digests;
+use pushback_deploy::plan::saved::{SavedApp, SavedFacts, SavedFinding, SavedPolicy, SavedVerdict};
+use pushback_manifest::FileDigest;
 use pushback_preflight::facts::Facts;
 use pushback_preflight::{RunReport, Waiver};
 use serde_json::{Map, Value};
 
-use crate::manifest::FileDigest;
-use crate::plan::saved::digests::Digests;
-use crate::plan::saved::{SavedApp, SavedFacts, SavedFinding, SavedPolicy, SavedVerdict};
 use crate::run::judging;
 use crate::run::setup::Setup;
 

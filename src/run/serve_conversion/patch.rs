@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use pushback_cluster::ClusterError;
+use pushback_cluster::directory::rewrite;
 use pushback_crd::definition::crd::KIND as DEFINITION;
-use pushback_preflight::ObjectExt;
+use pushback_manifest::files;
+use pushback_manifest::yaml::Limits;
+use pushback_objects::ObjectExt;
+use pushback_system::bounded_file;
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::bounded_file;
-use crate::cluster::ClusterError;
-use crate::cluster::directory::rewrite;
-use crate::manifest::files;
-use crate::manifest::yaml::Limits;
 use crate::run::error::CommandError;
 
 /// Where the API server finds the webhook.

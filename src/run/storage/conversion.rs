@@ -3,17 +3,17 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use pushback_conversion::plan::Unassessed;
+use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::definition::crd::KIND as DEFINITION;
-use pushback_preflight::conversion::plan::Unassessed;
-use pushback_preflight::conversion::{ConversionPlan, Converter, compile};
-use pushback_preflight::source::Document;
-use pushback_preflight::{ObjectExt, Position};
+use pushback_manifest::yaml::{Limits, load};
+use pushback_manifest::{InputError, files};
+use pushback_objects::source::Document;
+use pushback_objects::{ObjectExt, Position};
+use pushback_system::bounded_file::read_text;
+use pushback_system::environment::reason;
 use serde_json::Value;
 
-use crate::bounded_file::read_text;
-use crate::environment::reason;
-use crate::manifest::yaml::{Limits, load};
-use crate::manifest::{InputError, files};
 use crate::run::conversion_files::{self, FileRole};
 use crate::run::error::CommandError;
 

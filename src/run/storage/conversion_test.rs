@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pushback_cluster::{ListQuery, list_all};
+use pushback_conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
+use pushback_conversion::{Converter, compile};
 use pushback_crd::definition::{StoredState, Upgrade};
 use pushback_crd::schema::pipeline::Server;
 use pushback_crd::stack;
-use pushback_preflight::ObjectExt;
-use pushback_preflight::conversion::sampling::{RoundTrip, RoundTrips, SampleLimits, sample};
-use pushback_preflight::conversion::{Converter, compile};
+use pushback_manifest::files;
+use pushback_objects::ObjectExt;
+use pushback_storage::conversion::{TEST_SCHEMA, TestReport, TestedDefect, TestedGoldens, TestedObject, TestedObjects};
+use pushback_system::atomic_file;
+use pushback_system::environment::reason;
 use serde_json::Value;
 
 use super::conversion::{ConversionFiles, documents};
 use super::programs::NamedPrograms;
-use crate::atomic_file;
-use crate::cluster::{ListQuery, list_all};
-use crate::environment::reason;
-use crate::manifest::files;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::conversion::{TEST_SCHEMA, TestReport, TestedDefect, TestedGoldens, TestedObject, TestedObjects};
 
 /// What to test.
 #[derive(Clone, Debug)]

@@ -4,19 +4,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::conversion::{Converter, Why};
-use pushback_preflight::{ObjectExt, Position};
+use pushback_cluster::ClusterError;
+use pushback_cluster::directory::rewrite;
+use pushback_conversion::{Converter, Why};
+use pushback_manifest::{InputError, files};
+use pushback_objects::{ObjectExt, Position};
+use pushback_storage::conversion::{ConvertReport, LostField};
+use pushback_system::atomic_file;
+use pushback_system::environment::reason;
 use serde_json::Value;
 
 use super::conversion::{ConversionFiles, text};
 use super::programs::NamedPrograms;
-use crate::atomic_file;
-use crate::cluster::ClusterError;
-use crate::cluster::directory::rewrite;
-use crate::environment::reason;
-use crate::manifest::{InputError, files};
 use crate::run::error::CommandError;
-use crate::storage::conversion::{ConvertReport, LostField};
 
 /// Deepest folder that is looked into.
 const MAX_DEPTH: usize = 32;

@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pushback_preflight::conversion::goldens;
+use pushback_conversion::goldens;
+use pushback_manifest::files;
+use pushback_storage::conversion::GoldenReport;
+use pushback_system::bounded_file::{DOCUMENT, read_text};
+use pushback_system::environment::reason;
 
 use super::conversion::ConversionFiles;
 use super::programs::NamedPrograms;
-use crate::bounded_file::{DOCUMENT, read_text};
-use crate::environment::reason;
-use crate::manifest::files;
 use crate::run::error::CommandError;
-use crate::storage::conversion::GoldenReport;
 
 /// What to compare.
 #[derive(Clone, Debug)]

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, RunOutcome};
+use pushback_storage::definitions;
+use pushback_storage::migrate::{Migrate, MigrateOptions, Migration};
+use pushback_storage::outcome::{MigrationProblem, MigrationReport};
+
 use super::{Connected, connected};
-use crate::event::{Counts, RunOutcome};
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::signals::{until_dismissed, until_stopped};
-use crate::storage::definitions;
-use crate::storage::migrate::{Migrate, MigrateOptions, Migration};
-use crate::storage::outcome::{MigrationProblem, MigrationReport};
 
 /// Options of a command that migrates.
 #[derive(Clone, Debug)]

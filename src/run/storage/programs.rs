@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pushback_preflight::conversion::{Converter, ProgramRequest, Programs};
+use pushback_conversion::{Converter, ProgramRequest, Programs};
+use pushback_manifest::answer;
+use pushback_system::program::Program;
 use serde_json::{Value, json};
 
-use crate::program::Program;
 use crate::run::error::CommandError;
 
 /// How long a program may take for an object.
@@ -55,7 +56,7 @@ impl Programs for NamedPrograms {
         let ProgramRequest { from, to, before, after } = request;
         let input = json!({"from": from, "to": to, "before": before, "after": after}).to_string();
         let program = Program { path: path.clone(), arguments: Vec::new(), time: TIME, answer: ANSWER, memory: MEMORY };
-        program.ask(input.into_bytes())
+        answer::parse(&program.run(input.into_bytes())?)
     }
 }
 

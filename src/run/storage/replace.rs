@@ -5,28 +5,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pushback_app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
+use pushback_cluster::{Address, ClusterError};
+use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_crd::definition::crd::KIND as DEFINITION;
-use pushback_preflight::ObjectExt;
-use pushback_preflight::conversion::{ConversionPlans, GivenPlan, PlanSource};
+use pushback_events::exit::ExitCode;
+use pushback_manifest::files;
+use pushback_objects::ObjectExt;
+use pushback_objects::text::counted;
+use pushback_storage::carry_over::CarryingOver;
+use pushback_storage::definitions;
+use pushback_storage::preview::{Preview, PreviewReport, StepKind};
+use pushback_storage::replacement::Replacement;
 use serde_json::Value;
 
 use super::conversion::text;
 use super::{Connected, connected};
-use crate::app::identity::{APP_LABEL, ASSOCIATION_LABEL, IDENTITY_ANNOTATION};
-use crate::cluster::{Address, ClusterError};
-use crate::exit::ExitCode;
-use crate::manifest::files;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::conversion_files::{self, FileRole, PlanDocument};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::{until_dismissed, until_stopped};
-use crate::storage::carry_over::CarryingOver;
-use crate::storage::definitions;
-use crate::storage::preview::{Preview, PreviewReport, StepKind};
-use crate::storage::replacement::Replacement;
-use crate::text::counted;
 
 /// Definitions to look at or to write.
 #[derive(Clone, Debug)]

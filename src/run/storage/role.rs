@@ -1,6 +1,7 @@
 //! The smallest role that is enough to migrate definitions.
 
 use pushback_crd::definition::StoredState;
+use pushback_storage::{definitions, rights};
 use serde_json::Value;
 
 use super::connected;
@@ -9,7 +10,6 @@ use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::{definitions, rights};
 
 /// Options.
 #[derive(Clone, Debug)]

@@ -1,13 +1,14 @@
 //! Reads which versions the objects of each definition are stored in.
 
+use pushback_events::exit::ExitCode;
+use pushback_storage::status::{StatusReport, read};
+
 use super::connected;
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::status::{StatusReport, read};
 
 /// Options of a status.
 #[derive(Clone, Debug)]

@@ -1,16 +1,16 @@
 //! Takes an old version off a definition: no longer served, or removed.
 
 use pushback_crd::definition::StoredState;
+use pushback_events::exit::ExitCode;
+use pushback_storage::definitions;
+use pushback_storage::versions::{Obstacle, Step, obstacle, take};
 
 use super::connected;
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::signals::until_stopped;
-use crate::storage::definitions;
-use crate::storage::versions::{Obstacle, Step, obstacle, take};
 
 /// Options of a step.
 #[derive(Clone, Debug)]

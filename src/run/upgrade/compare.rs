@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::operator::{Release, ReleaseDiff, Severity, compare};
+use pushback_events::exit::ExitCode;
+use pushback_objects::text::counted;
+use pushback_releases::{Release, ReleaseDiff, Severity, compare};
+use pushback_upgrade::sources::{self, Side};
 
 use super::sides::Sides;
-use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::text::counted;
-use crate::upgrade::sources::{self, Side};
 
 /// Options of a comparison of releases.
 #[derive(Clone, Debug)]

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use pushback_preflight::operator::Severity;
-use pushback_preflight::operator::definitions::{self, DefinitionsDiff, Options, Verdicts};
+use pushback_events::exit::ExitCode;
+use pushback_releases::Severity;
+use pushback_releases::definitions::{self, DefinitionsDiff, Options, Verdicts};
+use pushback_upgrade::sources::{self, Side};
 
 use super::compare::{read, refusal};
 use super::sides::Sides;
-use crate::exit::ExitCode;
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::upgrade::sources::{self, Side};
 
 /// Options of a comparison of definitions.
 #[derive(Clone, Debug)]

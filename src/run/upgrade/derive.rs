@@ -1,7 +1,8 @@
 //! Derives an operator model from manifests or a live app.
 
-use pushback_preflight::operator::derive::{self, Given, Settings};
-use pushback_preflight::operator::print;
+use pushback_releases::derive::{self, Given, Settings};
+use pushback_releases::print;
+use pushback_upgrade::sources::{self, Naming};
 use serde_json::Value;
 
 use super::sides::{LiveApp, read_app};
@@ -9,7 +10,6 @@ use crate::run::answer::Notes;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
-use crate::upgrade::sources::{self, Naming};
 
 /// Source of a derived model.
 #[derive(Clone, Debug)]

@@ -6,31 +6,31 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use pushback_app::lease::LockOptions;
+use pushback_cluster::{Cluster, Kinds};
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
+use pushback_objects::text::counted;
 use pushback_preflight::experiment::suite::Phase;
 use pushback_preflight::experiment::{Experiment, PREFIX};
+use pushback_upgrade::change::Step;
+use pushback_upgrade::inject::Site;
+use pushback_upgrade::lock::{LEASE, LockError, Locks};
+use pushback_upgrade::outcome::{Outcome, RunReport, RunStep, UpgradeReport, Verdict};
+use pushback_upgrade::recover;
+use pushback_upgrade::run::{ActiveExperiment, Runner, blank};
 
 use super::connect_server;
 use super::experiments::{self, LoadedExperiments};
 use super::recover::PUT_RIGHT;
 use super::simulate::{Simulate, ready};
 use super::step::Upgrade;
-use crate::app::lease::LockOptions;
-use crate::cluster::{Cluster, Kinds};
-use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::answer::Notes;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::text::counted;
-use crate::upgrade::change::Step;
-use crate::upgrade::inject::Site;
-use crate::upgrade::lock::{LEASE, LockError, Locks};
-use crate::upgrade::outcome::{Outcome, RunReport, RunStep, UpgradeReport, Verdict};
-use crate::upgrade::recover;
-use crate::upgrade::run::{ActiveExperiment, Runner, blank};
 
 /// Options of a run of experiments.
 #[derive(Clone, Debug)]

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::ObjectExt;
+use pushback_manifest::{Input, InputError, Manifest};
+use pushback_manifest::{LoadOptions, collect};
+use pushback_objects::ObjectExt;
 use pushback_preflight::experiment::{self, Experiment, suite};
+use pushback_upgrade::suite_folder;
 use serde_json::Value;
 
-use crate::manifest::{Input, InputError, Manifest};
-use crate::manifest::{LoadOptions, collect};
 use crate::run::error::CommandError;
-use crate::upgrade::suite_folder;
 
 /// Experiments of a run.
 #[derive(Debug, Default)]
@@ -77,10 +77,10 @@ mod tests {
     use std::fs;
 
     use pushback_preflight::experiment::generate;
-    use pushback_preflight::operator::compare::{self, Options};
+    use pushback_releases::compare::{self, Options};
+    use pushback_upgrade::sources;
 
     use super::*;
-    use crate::upgrade::sources;
 
     #[test]
     fn what_a_suite_switches_off_is_left_out_until_it_is_filled_in() {

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use pushback_app::lease::LockOptions;
+use pushback_cluster::{Cluster, ErrorKind};
+use pushback_events::exit::ExitCode;
+use pushback_events::{Counts, DiagnosticCode, Event, RunOutcome};
+use pushback_system::environment::Environment;
+use pushback_upgrade::recover::{self, Leftovers, RecoveryReport};
+
 use super::connect_server;
-use crate::app::lease::LockOptions;
-use crate::cluster::{Cluster, ErrorKind};
-use crate::environment::Environment;
-use crate::event::{Counts, DiagnosticCode, Event, RunOutcome};
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::signals::until_stopped;
-use crate::upgrade::recover::{self, Leftovers, RecoveryReport};
 
 /// Hint for objects that somebody has changed since.
 pub const PUT_RIGHT: &str =

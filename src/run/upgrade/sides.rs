@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use pushback_preflight::{ObjectRef, Positions};
+use pushback_app::identity;
+use pushback_app::record::observe;
+use pushback_cluster::Announce;
+use pushback_deploy::plan::live;
+use pushback_manifest::{ComparedSide, InputError, Manifest, SideRole};
+use pushback_objects::{ObjectRef, Positions};
+use pushback_upgrade::sources::{self, Naming, Side};
 use serde_json::Value;
 
-use crate::app::identity;
-use crate::app::record::observe;
-use crate::cluster::Announce;
-use crate::manifest::{ComparedSide, InputError, Manifest, SideRole};
-use crate::plan::live;
 use crate::run::connect::{ClusterOptions, reach};
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
-use crate::upgrade::sources::{self, Naming, Side};
 
 /// The two releases.
 #[derive(Clone, Debug)]

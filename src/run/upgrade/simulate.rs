@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use pushback_objects::suggest;
+use pushback_objects::text::written_experiments;
 use pushback_preflight::experiment::generate::AtHand;
 use pushback_preflight::experiment::suite::{Suite, SuiteExperiment, Tool};
 use pushback_preflight::experiment::{Experiment, export, generate};
-use pushback_preflight::operator::{Release, compare};
-use pushback_preflight::suggest;
+use pushback_releases::{Release, compare};
+use pushback_upgrade::at_hand;
+use pushback_upgrade::outcome::Outcome;
+use pushback_upgrade::run::blank;
+use pushback_upgrade::suite_folder::{self, SuiteError};
 
 use super::compare::releases;
 use super::sides::Sides;
 use crate::run::answer::Notes;
 use crate::run::connect::{ClusterOptions, connect};
 use crate::run::error::CommandError;
-use crate::text::written_experiments;
-use crate::upgrade::at_hand;
-use crate::upgrade::outcome::Outcome;
-use crate::upgrade::run::blank;
-use crate::upgrade::suite_folder::{self, SuiteError};
 
 /// Options for generating a suite.
 #[derive(Clone, Debug)]

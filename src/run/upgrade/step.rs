@@ -4,21 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_preflight::ObjectKey;
+use pushback_app::record::AppName;
+use pushback_cluster::Cluster;
+use pushback_events::exit::ExitCode;
+use pushback_objects::ObjectKey;
+use pushback_objects::text::counted;
+use pushback_upgrade::change::Step;
+use pushback_upgrade::outcome::UpgradeReport;
+use pushback_upgrade::side_effects::{self, Before, SideEffectsError};
+use pushback_upgrade::steady::CheckResult;
 
-use crate::app::record::AppName;
-use crate::cluster::Cluster;
-use crate::exit::ExitCode;
 use crate::run::Run;
 use crate::run::apply::{Apply, StopAfter};
 use crate::run::connect::connect;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
-use crate::text::counted;
-use crate::upgrade::change::Step;
-use crate::upgrade::outcome::UpgradeReport;
-use crate::upgrade::side_effects::{self, Before, SideEffectsError};
-use crate::upgrade::steady::CheckResult;
 
 /// Result of an upgrade.
 #[derive(Debug)]

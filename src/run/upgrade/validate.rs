@@ -1,15 +1,15 @@
 //! Checks chaos experiments for what any runner or API server would reject, and a folder of models for completeness.
 
+use pushback_events::exit::ExitCode;
+use pushback_manifest::{InputError, InputWarning, LoadOptions, Manifest, collect};
+use pushback_objects::finding::Severity;
+use pushback_objects::text::counted;
 use pushback_preflight::experiment::{self, suite};
-use pushback_preflight::finding::Severity;
-use pushback_preflight::operator::versioned::{self, Check};
+use pushback_releases::versioned::{self, Check};
+use pushback_upgrade::{sources, suite_folder};
 
-use crate::exit::ExitCode;
-use crate::manifest::{InputError, InputWarning, LoadOptions, Manifest, collect};
 use crate::run::answer::{Answer, Notes};
 use crate::run::error::CommandError;
-use crate::text::counted;
-use crate::upgrade::{sources, suite_folder};
 
 /// Validates every experiment in the inputs; returns their number.
 ///

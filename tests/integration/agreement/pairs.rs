@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
-use pushback::manifest::yaml;
+use pushback_manifest::yaml;
 use serde_json::Value;
 
 use crate::support::Pushback;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 use serde_json::{Map, Value, json};
 
 use super::judge;

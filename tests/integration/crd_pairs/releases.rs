@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback::manifest::yaml;
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_manifest::yaml;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 use serde_json::{Value, json};
 
 use super::definition::Definition;

@@ -4,8 +4,8 @@
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_crd::schema::testing::Generator;
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 use serde_json::{Value, json};
 
 use super::definition::{Definition, content, keeps};

@@ -1,8 +1,8 @@
 //! An upgrade on a real API server: the old definition is created and objects with it, the new one takes its place, and
 //! every finding is held against what the server then does.
 
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 use serde_json::{Value, json};
 
 use super::definition::{Definition, comes_to_answer, content, keeps};

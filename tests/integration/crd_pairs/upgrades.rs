@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pushback::manifest::yaml;
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_manifest::yaml;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 use serde_json::{Value, json};
 
 use super::verdicts::{lacks_witness, line};

@@ -6,9 +6,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
-use pushback::manifest::yaml;
-use pushback_preflight::Verdict;
-use pushback_preflight::finding::Finding;
+use pushback_manifest::yaml;
+use pushback_objects::Verdict;
+use pushback_objects::finding::Finding;
 
 use super::{Pair, judge, pairs, verdict};
 use crate::support::{TestCase, cases};

@@ -82,7 +82,7 @@ fn every_statement_is_answered_by_what_exists() {
     let chapters: Vec<Chapter> =
         serde_yaml::from_str(&read(&root().join("tests/data/conversion/statements.yaml"))).expect("statements");
     let mut code = String::new();
-    for folder in ["tests/integration", "preflight/src", "preflight/crd/src", "src"] {
+    for folder in ["tests/integration", "preflight/src", "crates", "src"] {
         sources(&root().join(folder), &mut code);
     }
     let (book, place) = (one_line(&read(&root().join("docs/storage.md"))), place());

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pushback::app::identity::association;
-use pushback_preflight::ObjectRef;
+use pushback_app::identity::association;
+use pushback_objects::ObjectRef;
 use serde_json::{Value, json};
 
 use super::TestCluster;

@@ -1,8 +1,8 @@
 //! The way back to kapp: what it reads is intact, so it finds, prunes and deletes what we have made; and when it has
 //! deployed in between, the next run of ours works as the first one did.
 
-use pushback::config::Config;
-use pushback::plan::original::Rules;
+use pushback_deploy::plan::original::Rules;
+use pushback_manifest::config::Config;
 use serde_json::{Value, json};
 
 use super::{api, assert_settled, content, managers, new_app, shown_fields};

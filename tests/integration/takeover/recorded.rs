@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use pushback::config::Config;
-use pushback::plan::original::Rules;
+use pushback_deploy::plan::original::Rules;
+use pushback_manifest::config::Config;
 use serde_json::{Value, json};
 
 use super::{api, assert_settled, content, foreign_entries, managers, notes, shown, shown_fields};

@@ -1,6 +1,6 @@
 //! What people are asked to look at where no experiment tests a change.
 
-use crate::operator::difference::{ChangeType, DefinitionChange};
+use pushback_releases::difference::{ChangeType, DefinitionChange};
 
 /// For a change of a definition.
 pub(super) fn for_definition(change: &DefinitionChange) -> &'static str {

@@ -1,9 +1,8 @@
 //! Builds a schema with a single change, so that a generated value tests this change and no other: lists and maps are
 //! patched as a whole, and may contain many other changes.
 
+use pushback_releases::difference::ChangeType;
 use serde_json::{Map, Value, json};
-
-use crate::operator::difference::ChangeType;
 
 /// Keywords that make fields depend on each other, so that none may be removed.
 const ENTANGLING: [&str; 9] = [

@@ -1,14 +1,15 @@
 //! Experiments for components: new, renamed and moved ones, and their new webhooks, finalizers and dependencies.
 
+use pushback_objects::object::split_api_version;
+use pushback_releases::difference::ChangeType;
+use pushback_releases::model::Webhook;
+
 use super::context::{Place, Pods};
 use super::draft::{Draft, Injected};
 use super::names::{short, slug};
 use super::{Generation, Subject};
 use crate::experiment::suite::{Need, Origin};
 use crate::experiment::{DangerLevel, InjectionType};
-use crate::object::split_api_version;
-use crate::operator::difference::ChangeType;
-use crate::operator::model::Webhook;
 
 /// Time for pods to recover, in seconds.
 pub(super) const POD_TTL: u64 = 300;
@@ -108,7 +109,7 @@ impl<'a> Generation<'a> {
 
     pub(super) fn webhook_added(&mut self, subject: &Subject<'_, 'a>) {
         let (Some(place), Some(summary)) = (subject.new, &subject.change.webhook) else { return };
-        let is_added = |change: &&crate::operator::Change| change.change_type == ChangeType::WebhookAdded;
+        let is_added = |change: &&pushback_releases::Change| change.change_type == ChangeType::WebhookAdded;
         let several = subject.component.changes.iter().filter(is_added).count() > 1;
         let known = place.component.webhooks.iter();
         let known = known.filter(|webhook| webhook.name == summary.name && webhook.kind == summary.kind);

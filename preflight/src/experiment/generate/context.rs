@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::names::is_dns_label;
+use pushback_objects::object::{ObjectKey, ObjectRef};
+use pushback_releases::model::{CheckKind, Component, Operator, Release, Resource};
 
 use crate::experiment::{Check, DEFAULT_RECOVERY_SECONDS, LONGEST_SECONDS, protected_namespace};
-use crate::object::{ObjectKey, ObjectRef};
-use crate::operator::model::{CheckKind, Component, Operator, Release, Resource};
 
 /// Kinds that run pods, the most common first.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pushback_releases::difference::{ChangeType, DefinitionChange, Severity, SharedCause};
 use serde_json::Value;
 
 use super::advice;
@@ -17,7 +18,6 @@ use super::seed::{Seed, reached, seed};
 use super::{Generation, Options};
 use crate::experiment::suite::{Need, Origin};
 use crate::experiment::{DangerLevel, InjectionType};
-use crate::operator::difference::{ChangeType, DefinitionChange, Severity, SharedCause};
 
 /// Maximum number of searches for a value per generation; further changes are left to manual review.
 const MOST_SEARCHES: usize = 1_000;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::finding::Severity;
 use serde_json::Value;
 
 use super::context::Place;
@@ -12,7 +13,6 @@ use crate::experiment::{
     BlastRadius, Check, DangerLevel, Experiment, Hypothesis, Injection, InjectionType, PREFIX, Problem, Target,
     protected_namespace, validate,
 };
-use crate::finding::Severity;
 
 /// An experiment without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

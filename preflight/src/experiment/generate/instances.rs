@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::object::{ObjectExt, ObjectRef, join_api_version};
+use pushback_releases::model::Resource;
 use serde_json::Value;
 
 use super::Generation;
@@ -10,8 +12,6 @@ use super::context::{Index, Place};
 use super::kinds::Kind;
 use super::names::slug;
 use crate::experiment::protected_namespace;
-use crate::object::{ObjectExt, ObjectRef, join_api_version};
-use crate::operator::model::Resource;
 
 /// What a cluster holds of the things that experiments change.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,12 +1,12 @@
 //! The kinds that definitions define, and the component that owns each.
 
+use pushback_objects::object::{ObjectExt, ObjectRef};
+use pushback_releases::model::Definition;
 use serde_json::Value;
 
 use super::Generation;
 use super::context::{Index, Place};
 use super::names::short;
-use crate::object::{ObjectExt, ObjectRef};
-use crate::operator::model::Definition;
 
 /// A kind that a definition defines.
 #[derive(Clone, Debug, Default)]

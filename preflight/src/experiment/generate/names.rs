@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_crd::names::is_label_value;
+use pushback_objects::hex;
 use sha2::{Digest, Sha256};
-
-use crate::hex;
 
 /// Maximum length of a label value and of an experiment's name.
 pub(super) const LONGEST: usize = 63;

@@ -2,6 +2,9 @@
 //! manual review.
 
 use pushback_crd::schema::Schema;
+use pushback_objects::object::ObjectRef;
+use pushback_releases::difference::{ChangeType, Severity};
+use pushback_releases::model::Resource;
 use serde_json::{Map, Value};
 
 use super::components::{POD_TTL, pod_kill};
@@ -10,9 +13,6 @@ use super::draft::{Draft, Injected, parameter};
 use super::{Generation, Subject};
 use crate::experiment::suite::Origin;
 use crate::experiment::{DangerLevel, InjectionType, is_core_api, is_system_label};
-use crate::object::ObjectRef;
-use crate::operator::difference::{ChangeType, Severity};
-use crate::operator::model::Resource;
 
 /// The value written over others.
 const DRIFT: &str = "chaos-drift";

@@ -5,11 +5,11 @@ use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::{self, affected_object};
 use pushback_crd::schema::pipeline::{self, Resource, Server};
 use pushback_crd::stack::with_room;
+use pushback_releases::difference::{ChangeType, DefinitionChange};
 use serde_json::{Map, Value};
 
 use super::aim::{self, Step};
 use super::kinds::Kind;
-use crate::operator::difference::{ChangeType, DefinitionChange};
 
 /// A field of an object, and the value that it gets.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,14 +5,14 @@ mod lists;
 
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectRef;
+use pushback_releases::compare::{Options as CompareOptions, compare};
+use pushback_releases::difference::{Severity, WebhookSummary};
+use pushback_releases::model::{Component, Definition, Operator, Recovery, Resource, Webhook, WebhookDetails};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::experiment::{Experiment, validate};
-use crate::object::ObjectRef;
-use crate::operator::compare::{Options as CompareOptions, compare};
-use crate::operator::difference::{Severity, WebhookSummary};
-use crate::operator::model::{Component, Definition, Operator, Recovery, Resource, Webhook, WebhookDetails};
 
 pub(super) fn object(api_version: &str, kind: &str, name: &str) -> ObjectRef {
     ObjectRef::of(&json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "shop"}}))

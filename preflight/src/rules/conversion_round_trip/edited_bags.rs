@@ -1,12 +1,12 @@
 //! Objects whose values of other versions, which an annotation carries, were edited by hand: what the next conversion
 //! takes out of it is no longer what a version wrote.
 
+use pushback_conversion::plan::BagPlace;
+use pushback_conversion::{GivenPlan, is_bag_edited};
+use pushback_objects::finding::{Finding, Severity, Verdict};
 use serde_json::Value;
 
 use super::{EDITED, NAME, Pairs, count, counted};
-use crate::conversion::plan::BagPlace;
-use crate::conversion::{GivenPlan, is_bag_edited};
-use crate::finding::{Finding, Severity, Verdict};
 
 /// Whether objects may carry such an annotation.
 pub(super) fn are_possible(plan: Option<&GivenPlan>) -> bool {

@@ -2,9 +2,9 @@
 //! run side by side in this run.
 
 use pushback_crd::definition::Crd;
+use pushback_objects::object::ObjectRef;
 
 use crate::facts::{ChangeSet, Operation};
-use crate::object::ObjectRef;
 use crate::operator_workloads::{DefinedResource, Rollout, operator_workloads};
 
 /// Whether clients of different versions meet.

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_conversion::plan::ConversionPlan;
+use pushback_conversion::sampling::{Defect, DefectKind, RoundTrip, RoundTrips, SampleLimits, Samples, sample};
+use pushback_conversion::{Converter, GivenPlan, NoPrograms};
 use pushback_crd::definition::{Upgrade, listed};
+use pushback_objects::finding::{Finding, LiveObjects, Severity, Verdict};
+use pushback_objects::object::{ObjectExt, split_api_version};
 use serde_json::{Value, json};
 
 use super::{FAILED, NAME, NAMES, PLANNED, Pairs, Risk, SAMPLED, SHOWN, WEBHOOK, count, counted};
-use crate::conversion::plan::ConversionPlan;
-use crate::conversion::sampling::{Defect, DefectKind, RoundTrip, RoundTrips, SampleLimits, Samples, sample};
-use crate::conversion::{Converter, GivenPlan, NoPrograms};
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
-use crate::object::{ObjectExt, split_api_version};
 
 /// Maximum number of fields that objects are counted for: a map may have any keys.
 const KEYS: usize = 256;

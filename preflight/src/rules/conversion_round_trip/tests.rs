@@ -1,11 +1,12 @@
 //! Findings of ConversionRoundTrip for pairs of versions, with and without an operator.
 
+use pushback_conversion::{GivenPlan, PlanSource};
+use pushback_objects::object::ObjectRef;
+use pushback_objects::source::Document;
+use pushback_objects::source::testing::numbered;
+
 use super::*;
-use crate::conversion::{GivenPlan, PlanSource};
 use crate::facts::{Answer, Verification};
-use crate::object::ObjectRef;
-use crate::source::Document;
-use crate::source::testing::numbered;
 
 fn version(name: &str, storage: bool, fields: &[&str]) -> Value {
     let fields: Map<String, Value> = fields.iter().map(|it| ((*it).to_owned(), json!({"type": "string"}))).collect();
@@ -228,7 +229,7 @@ fn an_edited_annotation_is_told_with_its_object() {
         "apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "a", "namespace": "shop"},
         "spec": {"size": "1", "old": "x"},
     });
-    let kept = converter.convert(object, "v2", &crate::conversion::NoPrograms).expect("a conversion").object;
+    let kept = converter.convert(object, "v2", &pushback_conversion::NoPrograms).expect("a conversion").object;
     let mut edited = kept.clone();
     let text =
         edited["metadata"]["annotations"]["pushback.dev/property-bag"].as_str().expect("a bag").replace('x', "y");

@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 
 use pushback_crd::definition::{StoredState, conversion_service};
+use pushback_objects::finding::{Finding, FindingRef, Severity, Verdict};
+use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef, is_custom_group};
+use pushback_objects::source::PathSegment;
 use serde_json::{Value, json};
 
 use super::subject::{NAME, is_crd};
 use crate::facts::{Answer, Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
-use crate::finding::{Finding, FindingRef, Severity, Verdict};
-use crate::object::{ObjectExt, ObjectKey, ObjectRef, is_custom_group};
 use crate::service_backend::{selector, selects};
-use crate::source::PathSegment;
 
 /// Name of the check.
 pub(super) const CHECK: &str = "conversionBackend";

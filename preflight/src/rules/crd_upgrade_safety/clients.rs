@@ -8,6 +8,8 @@ use pushback_crd::definition::{
 };
 use pushback_crd::path::display_path;
 use pushback_crd::schema::pipeline;
+use pushback_objects::finding::{Finding, LiveObjects, Severity, Verdict};
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::Found;
@@ -15,8 +17,6 @@ use super::checks::OnlyRejects;
 use super::subject::{NAME, Subject};
 use super::usage;
 use crate::facts::Need;
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
-use crate::object::ObjectExt;
 
 /// Maximum number of fields that a message names.
 const SHOWN: usize = 4;

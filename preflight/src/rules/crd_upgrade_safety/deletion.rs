@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::definition::{Crd, listed};
+use pushback_objects::finding::{Finding, LiveObjects, Verdict};
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::recreated;
 use super::subject::is_crd;
 use crate::cascade::Dependent;
 use crate::facts::{Change, ChangeSet, ClusterSide, Facts, Folded, Need, Operation};
-use crate::finding::{Finding, LiveObjects, Verdict};
-use crate::object::ObjectExt;
 use crate::rule::Judgement;
 use crate::rules::cascaded;
 

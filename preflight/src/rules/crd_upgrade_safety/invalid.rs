@@ -2,11 +2,11 @@
 
 use pushback_crd::definition::refusals;
 use pushback_crd::schema::invalid::Problem;
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::source::display_path;
 
 use super::subject::NAME;
 use crate::facts::{Change, ClusterFacts, ClusterSide, Verification};
-use crate::finding::{Finding, Verdict};
-use crate::source::display_path;
 
 pub(super) fn check(change: &Change, cluster: &ClusterFacts, findings: &mut Vec<Finding>) {
     let written = change.operation.applies();

@@ -7,6 +7,7 @@ use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{Blocked, CROSS_VERSION_LOSS, Upgrade};
 use pushback_crd::schema::contain::{AffectedObject, Effect, SchemaStep, affected_object, in_version};
 use pushback_crd::schema::pipeline::{self, Resource};
+use pushback_objects::finding::{Decided, Decider, Finding, Severity, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,7 +15,6 @@ use super::checks::{self, OnlyRejects};
 use super::subject::NAME;
 use super::{Found, clients, usage, whole};
 use crate::facts::{Change, ClusterSide, Facts, Folded, Need};
-use crate::finding::{Decided, Decider, Finding, Severity, Verdict};
 use crate::rules::counters::{count_object, entry, read_counter};
 use crate::rules::planned_objects::{PlannedObject, PlannedObjects, in_version_of_list};
 use crate::rules::writers;

@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 
 use pushback_crd::definition::Crd;
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::object::{ObjectExt, ObjectRef};
+use pushback_objects::source::PathSegment;
 use serde_json::{Value, json};
 
 use super::subject::{NAME, is_crd};
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
-use crate::finding::{Finding, Severity, Verdict};
-use crate::object::{ObjectExt, ObjectRef};
 use crate::rules::counters::entry;
-use crate::source::PathSegment;
 
 /// Name of the check.
 pub(super) const CHECK: &str = "namesConflict";
@@ -220,7 +220,7 @@ fn finding(request: &Request<'_>, name: &CrdName, owner: &Owner, theirs: &CrdNam
         .at(change.locate(&name.place))
         .bound_to(&json!([role, text, owner.name]))
         .remedy(&remedy);
-    finding.path = Some(crate::source::display_path(&name.place));
+    finding.path = Some(pushback_objects::source::display_path(&name.place));
     if is_new {
         finding.effect = Some("rejected".to_owned());
         finding.blocks = Some("create".to_owned());

@@ -8,15 +8,15 @@ use pushback_crd::definition::{CROSS_VERSION_LOSS, DefinitionChange, Place, Proo
 use pushback_crd::path::pointer_key;
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::{Damage, SchemaStep};
+use pushback_objects::finding::{Finding, Offence, Severity, Verdict};
+use pushback_objects::source::{PathSegment, Position};
 use serde_json::{Value, json};
 
 use super::checks::{self, Bound, Check};
 use super::profile::{Listed, Profile, listed};
 use super::subject::{NAME, Subject};
 use super::{OwnSettings, version_clients};
-use crate::finding::{Finding, Offence, Severity, Verdict};
 use crate::rules::levels::Level;
-use crate::source::{PathSegment, Position};
 
 /// The finding about a change; `None` if the change does not count.
 pub(super) fn finding(subject: &Subject<'_>, change: DefinitionChange, settings: &OwnSettings) -> Option<Finding> {

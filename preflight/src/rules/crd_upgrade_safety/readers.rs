@@ -7,12 +7,12 @@ use std::sync::Arc;
 use pushback_crd::definition::path::{field_path, rooted};
 use pushback_crd::definition::{DefinitionChange, Proof};
 use pushback_crd::schema::contain::{self, SchemaStep};
+use pushback_objects::finding::{Finding, Severity, Verdict};
 use serde_json::Value;
 
 use super::profile::concerns_readers;
 use super::projection::placed;
 use super::subject::{NAME, Subject};
-use crate::finding::{Finding, Severity, Verdict};
 
 /// Findings for values that only the new definition allows, by the change that allows them.
 pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> Vec<Finding> {

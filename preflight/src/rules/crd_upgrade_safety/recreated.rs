@@ -2,11 +2,11 @@
 //! without what they own.
 
 use pushback_crd::definition::Crd;
+use pushback_objects::finding::{Finding, LiveObjects, Verdict};
+use pushback_objects::object::ObjectExt;
 use serde_json::json;
 
 use crate::facts::{Change, ChangeSet, Operation};
-use crate::finding::{Finding, LiveObjects, Verdict};
-use crate::object::ObjectExt;
 
 /// Maximum number of names in a finding.
 const SHOWN: usize = 5;

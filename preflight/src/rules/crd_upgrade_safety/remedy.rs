@@ -2,8 +2,8 @@
 
 use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety, Upgrade};
 use pushback_crd::schema::contain::SchemaStep;
+use pushback_objects::finding::Verdict;
 
-use crate::finding::Verdict;
 use crate::rules::stored_remedy;
 
 /// What to do about a finding of a check.

@@ -1,10 +1,10 @@
 //! The subject of the rule: a definition that changes in place, together with its change.
 
 use pushback_crd::definition::{Crd, Upgrade};
+use pushback_objects::source::PathSegment;
 use serde_json::Value;
 
 use crate::facts::Change;
-use crate::source::PathSegment;
 
 /// Name of the rule in its findings.
 pub(in crate::rules) const NAME: &str = "CRDUpgradeSafety";

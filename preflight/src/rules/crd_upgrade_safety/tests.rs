@@ -16,6 +16,8 @@ mod whole;
 
 use std::sync::Arc;
 
+use pushback_objects::source::testing::numbered;
+use pushback_objects::source::{PathSegment, Position, Positions, PositionsBuilder};
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -25,8 +27,6 @@ use crate::policy::select;
 use crate::registry;
 use crate::selection::ConfigRule;
 use crate::session::Session;
-use crate::source::testing::numbered;
-use crate::source::{PathSegment, Position, Positions, PositionsBuilder};
 
 /// A small definition: `v1` stored and served, `v1beta1` served.
 fn foos() -> Value {

@@ -1,11 +1,11 @@
 //! Evidence of use of a version that goes: which managers still write in it, and since when they do not.
 
 use pushback_crd::definition::StoredState;
+use pushback_objects::finding::{Finding, VersionUse, VersionWriter};
 use serde_json::Value;
 
 use super::subject::Subject;
 use crate::facts::{ClusterSide, Need};
-use crate::finding::{Finding, VersionUse, VersionWriter};
 
 /// The checks about a version that goes.
 const CHECKS: [&str; 3] = ["storedVersionRemoval", "servedVersionRemoval", "servedVersionUnserved"];

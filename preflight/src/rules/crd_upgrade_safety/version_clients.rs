@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use pushback_crd::definition::{Blocked, DefinitionChange, Proof, Safety};
 use pushback_crd::schema::contain::Effect;
+use pushback_objects::finding::{Finding, FindingRef, Verdict};
+use pushback_objects::invocation::Invocation;
 use serde_json::json;
 
 use super::subject::{NAME, Subject};
-use crate::finding::{Finding, FindingRef, Verdict};
-use crate::invocation::Invocation;
 
 const STORED: &str = "storedVersionRemoval";
 const SERVED: &str = "servedVersionRemoval";

@@ -1,13 +1,13 @@
 //! The ways out of a finding as data. Who deploys comes first: the definition is rarely theirs.
 
 use pushback_crd::schema::contain::Effect;
+use pushback_objects::finding::Finding;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde_json::json;
 
 use super::subject::NAME;
 use super::{checks, version_clients, whole};
 use crate::facts::{Change, Facts};
-use crate::finding::Finding;
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rules::remedies::{correct_objects, keep};
 use crate::rules::stored_remedy;
 

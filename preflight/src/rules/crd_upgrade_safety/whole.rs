@@ -3,12 +3,12 @@
 
 use pushback_crd::definition::{StoredState, Upgrade};
 use pushback_crd::schema::contain::{FieldLoss, field_loss};
+use pushback_objects::finding::{Finding, LiveObjects, Verdict};
 use serde_json::Value;
 
 use super::Found;
 use super::subject::Subject;
 use crate::facts::Need;
-use crate::finding::{Finding, LiveObjects, Verdict};
 use crate::rules::counters::{count_object, entry, read_counter};
 use crate::rules::planned_objects::{PlannedObject, PlannedObjects};
 

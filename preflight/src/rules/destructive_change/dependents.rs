@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::finding::{LiveObjects, Severity, Verdict};
+use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 use super::loss::{Judge, LostFrom, fate, finding};
 use super::storage;
 use crate::cascade::{CascadeCause, Dependent, OwnerReference, owners_of};
 use crate::facts::{Answer, Change, ClusterSide, Facts, Needs};
-use crate::finding::{LiveObjects, Severity, Verdict};
-use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 use crate::rules::cascaded;
 
 pub(super) const CHECK: &str = "dependentsDeleted";

@@ -1,9 +1,9 @@
 //! A loss as the checks of DestructiveChange report it: who owns it, its severity by the settings, and the remedies.
 
+use pushback_objects::finding::{Finding, Severity, Verdict};
 use serde::Deserialize;
 
 use crate::facts::{Change, Facts, Operation};
-use crate::finding::{Finding, Severity, Verdict};
 use crate::rule::Judgement;
 use crate::rules::levels::{Level, Levels};
 

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pushback_objects::bookkeeping;
+use pushback_objects::finding::{LiveObjects, Verdict};
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::loss::{Judge, LostFrom, fate, finding, is_core};
-use crate::bookkeeping;
 use crate::cascade::{IN_EVERY_NAMESPACE, OwnerReference, owners_of};
 use crate::facts::{Change, ClusterSide, Facts, Folded, Need};
-use crate::finding::{LiveObjects, Verdict};
-use crate::object::{ObjectExt, ObjectRef};
 use crate::rules::cascaded;
 
 pub(super) const CHECK: &str = "namespaceDeleted";

@@ -1,12 +1,12 @@
 //! Admission policies and their bindings that are removed. A later apply does not check again what was written in the
 //! meantime.
 
+use pushback_objects::finding::Verdict;
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::loss::{Judge, LostFrom, finding};
 use crate::facts::{Change, ChangeSet, Operation};
-use crate::finding::Verdict;
-use crate::object::{ObjectExt, ObjectRef};
 
 pub(super) const CHECK: &str = "admissionPolicyRemoved";
 const GROUP: &str = "admissionregistration.k8s.io";

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::finding::{Finding, LiveObjects, Verdict};
+use pushback_objects::object::ObjectRef;
+
 use super::loss::{DELETED_SHARE, Judge, LostFrom, NAME, Share};
 use crate::facts::{Change, Operation};
-use crate::finding::{Finding, LiveObjects, Verdict};
-use crate::object::ObjectRef;
 
 /// Maximum number of names in a finding.
 const SHOWN: usize = 5;

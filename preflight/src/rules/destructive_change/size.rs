@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use pushback_objects::object::ObjectRef;
+
 use super::{DEFINITIONS, DestructiveChange, META, dependents, namespace};
 use crate::facts::{Facts, Need};
-use crate::object::ObjectRef;
 use crate::rule::{Checked, Memory, Rule};
 use crate::settings;
 

@@ -1,11 +1,11 @@
 //! Deleted claims and volumes: the reclaim policy of the volume decides whether the data is lost.
 
+use pushback_objects::finding::{Finding, Severity, Verdict};
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 
 use super::loss::{Judge, LostFrom, fate, finding, is_core};
 use crate::facts::{Answer, Change, ClusterSide, Need};
-use crate::finding::{Finding, Severity, Verdict};
-use crate::object::{ObjectExt, ObjectRef};
 
 pub(super) const CLAIM: &str = "persistentVolumeClaimDeleted";
 pub(super) const VOLUME: &str = "persistentVolumeDeleted";

@@ -7,15 +7,15 @@ mod webhooks;
 
 use std::sync::Arc;
 
+use pushback_objects::finding::{Finding, Severity};
+use pushback_objects::object::{ObjectExt, ObjectRef};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::cascade::{Cascade, Node, UnlistedKind, owners_of};
 use crate::facts::Operation;
 use crate::facts::{Answer, ClusterFacts, ClusterSide, Verification};
-use crate::finding::{Finding, Severity};
 use crate::judge::{Outcome, RunReport};
-use crate::object::{ObjectExt, ObjectRef};
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;

@@ -1,13 +1,13 @@
 //! The ways out of a loss as data: keep the object, or its data.
 
+use pushback_objects::finding::{Finding, Severity};
+use pushback_objects::object::ObjectExt;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde_json::json;
 
 use super::loss::{DELETED_SHARE, NAME, REPLACED, REPLICAS};
 use super::{storage, webhooks, workload};
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity};
-use crate::object::ObjectExt;
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rules::remedies::{keep, kubectl};
 
 /// The ways out of a finding, the best first.

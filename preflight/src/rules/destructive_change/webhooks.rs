@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use pushback_crd::definition::listed;
+use pushback_objects::finding::Verdict;
+use pushback_objects::object::ObjectExt;
+use pushback_releases::webhook_rules::Scope;
 use serde_json::{Value, json};
 
 use super::loss::{Judge, LostFrom, finding};
 use crate::facts::{Change, ChangeSet, Operation};
-use crate::finding::Verdict;
-use crate::object::ObjectExt;
-use crate::webhook_rules::Scope;
 
 pub(super) const CHECK: &str = "webhookRemoved";
 const GROUP: &str = "admissionregistration.k8s.io";

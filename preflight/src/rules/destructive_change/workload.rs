@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::finding::Verdict;
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::loss::{Judge, LostFrom, REPLACED, REPLICAS, fate, finding};
 use crate::facts::{Change, Operation};
-use crate::finding::Verdict;
-use crate::object::ObjectExt;
 
 pub(super) const CLAIMS: &str = "statefulSetClaimsDeleted";
 

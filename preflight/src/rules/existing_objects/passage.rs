@@ -12,10 +12,10 @@ use pushback_crd::path::{PathSegment, display_path};
 use pushback_crd::schema::Schema;
 use pushback_crd::schema::contain::{bare_object, in_version};
 use pushback_crd::schema::pipeline::{self, Admission, Path, Resource, SchemaError};
+use pushback_objects::finding::Verdict;
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
-use crate::finding::Verdict;
-use crate::object::ObjectExt;
 use crate::rules::counters::{NAMES, UP_TO, entry};
 use crate::rules::planned_objects::{PlannedObject, PlannedObjects, in_version_of_list};
 

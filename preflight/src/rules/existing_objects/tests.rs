@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectRef;
+
 use super::*;
 use crate::facts::{Answer, ClusterFacts, Verification};
 use crate::judge::RunReport;
-use crate::object::ObjectRef;
 use crate::policy::select;
 use crate::session::Session;
 

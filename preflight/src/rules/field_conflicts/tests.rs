@@ -4,12 +4,12 @@ mod fingerprints;
 
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::Verification;
 use crate::judge::{Outcome, RunReport};
-use crate::object::ObjectRef;
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;

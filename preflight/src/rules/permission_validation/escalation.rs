@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::{Value, json};
 
 use super::questions::{Access, Questions, Reply};
 use super::{NAME, RBAC};
 use crate::facts::{Change, ChangeSet, Operation, Verification};
-use crate::finding::{Finding, Verdict};
-use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 
 /// Maximum number of single permissions reviewed for one role; beyond that, the result is unknown.
 const PERMISSIONS_ASKED: usize = 200;

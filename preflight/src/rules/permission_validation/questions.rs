@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::finding::Finding;
+use pushback_objects::object::ObjectRef;
+
 use crate::facts::{AccessRule, Answer, Facts, Need, Needs};
-use crate::finding::Finding;
-use crate::object::ObjectRef;
 use crate::rule::{Checked, Judgement};
 
 /// One request of the user. `resource` may be `pods/log`; `name` is empty for all objects, `namespace` for

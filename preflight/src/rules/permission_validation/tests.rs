@@ -5,12 +5,12 @@ mod fingerprints;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectRef;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::{AccessRule, Answer, ClusterFacts, ClusterSide, Need, Verification};
 use crate::judge::{Outcome, RuleOutcome, RunReport};
-use crate::object::ObjectRef;
 use crate::policy::select;
 use crate::session::Session;
 

@@ -1,10 +1,10 @@
 //! What an object needs: the references of every built-in kind that has some.
 
+use pushback_objects::object::{ObjectExt, ObjectRef, split_api_version};
 use serde_json::Value;
 
 use super::pods;
 use super::reference::{At, Part, Reference, Weight, key};
-use crate::object::{ObjectExt, ObjectRef, split_api_version};
 use crate::parts::port;
 
 const RBAC: &str = "rbac.authorization.k8s.io";

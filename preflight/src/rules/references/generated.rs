@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef, is_custom_group};
 use serde_json::Value;
 
 use super::objects::Objects;
 use super::pods;
 use super::reference::At;
-use crate::object::{ObjectExt, ObjectKey, ObjectRef, is_custom_group};
 
 /// Custom resources that no controller makes objects of their name for.
 const PASSIVE: &[(&str, &[&str])] = &[

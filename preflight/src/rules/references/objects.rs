@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
 
 use super::pods;
 use crate::facts::{Change, ChangeSet, ClusterSide, Operation};
-use crate::object::{ObjectExt, ObjectKey, ObjectRef};
 use crate::parts::parts;
 
 /// The state of an object after the run.

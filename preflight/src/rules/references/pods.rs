@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use pushback_objects::object::{ObjectExt, ObjectKey};
 use serde_json::Value;
 
 use super::reference::{At, Part, Reference, Weight, key};
-use crate::object::{ObjectExt, ObjectKey};
 
 /// The Pod that an object is, or makes: its labels and spec are below it.
 pub(super) fn template<'a>(object: &'a Value) -> Option<At<'a>> {

@@ -1,9 +1,8 @@
 //! One reference from an object to another, and a place in a manifest that knows its path.
 
+use pushback_objects::object::ObjectKey;
+use pushback_objects::source::PathSegment;
 use serde_json::Value;
-
-use crate::object::ObjectKey;
-use crate::source::PathSegment;
 
 /// What an object needs.
 #[derive(Clone, Debug)]

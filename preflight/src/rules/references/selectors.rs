@@ -1,11 +1,11 @@
 //! Services and PodDisruptionBudgets that select no Pod: none of the set any more, or none at all.
 
+use pushback_objects::object::{ObjectExt, ObjectRef, is_custom_group};
 use serde_json::Value;
 
 use super::objects::Objects;
 use super::pods;
 use crate::facts::{Change, Need};
-use crate::object::{ObjectExt, ObjectRef, is_custom_group};
 
 /// What selects Pods: labels of a Service, or the selector of a PodDisruptionBudget.
 #[derive(Clone, Debug)]

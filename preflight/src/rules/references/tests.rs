@@ -5,12 +5,12 @@ mod kinds;
 
 use std::sync::Arc;
 
+use pushback_objects::object::ObjectExt;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::facts::{ClusterFacts, Operation, Verification};
 use crate::judge::RunReport;
-use crate::object::ObjectExt;
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;

@@ -1,12 +1,12 @@
 //! The ways out of a reference that leads nowhere, as data.
 
+use pushback_objects::finding::{Finding, Severity};
+use pushback_objects::object::ObjectExt;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde_json::{Value, json};
 
 use super::{DELETED, MISSING, NAME, SELECTS_NOTHING};
 use crate::facts::Facts;
-use crate::finding::{Finding, Severity};
-use crate::object::ObjectExt;
-use crate::remedy::{Remedy, RemedyKind};
 use crate::rules::remedies::{join_resource, kubectl};
 
 /// The ways out of a finding, the best first.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pushback_objects::source::Positions;
 use serde_json::{Value, json};
 
 use super::*;
@@ -9,7 +10,6 @@ use crate::facts::{ClusterFacts, ClusterSide, Operation, TakenFrom, Verification
 use crate::judge::{RuleOutcome, RunReport};
 use crate::policy::select;
 use crate::session::Session;
-use crate::source::Positions;
 
 fn change(desired: Option<Value>, live: Option<Value>) -> Change {
     let object = ObjectRef::of(desired.as_ref().or(live.as_ref()).expect("a side"));

@@ -1,11 +1,11 @@
 //! Field owners at versions that are removed: the API server forgets them at the next write, and answers 500 to their
 //! next server-side apply.
 
+use pushback_objects::finding::{Finding, LiveObjects, Severity, Verdict};
 use serde_json::{Value, json};
 
 use super::{NAME, OWNERS, Subject};
 use crate::facts::{Facts, Folded, Need};
-use crate::finding::{Finding, LiveObjects, Severity, Verdict};
 use crate::rules::stored_remedy;
 
 /// Maximum number of managers in a message.

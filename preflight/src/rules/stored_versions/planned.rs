@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use pushback_conversion::plan::ConversionPlan;
+use pushback_conversion::{Operation, PlanSource};
+use pushback_objects::finding::{Finding, Verdict};
+use pushback_objects::source::Position;
 use serde_json::json;
 
 use super::{PLANNED, Subject};
-use crate::conversion::plan::ConversionPlan;
-use crate::conversion::{Operation, PlanSource};
 use crate::facts::Facts;
-use crate::finding::{Finding, Verdict};
-use crate::source::Position;
 
 const REMEDY: &str = "keep the values in a property bag; or accept the loss in a source of policy, with a waiver or with \
                       the plan in a file given with --config";

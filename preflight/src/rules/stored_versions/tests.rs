@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use pushback_objects::source::testing::numbered;
+
 use super::*;
 use crate::facts::{ClusterFacts, ClusterSide, Verification};
 use crate::judge::{RuleOutcome, RunReport};
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;
-use crate::source::testing::numbered;
 use crate::waiver::Waiver;
 
 /// Name, served, storage.
@@ -319,8 +320,8 @@ fn without_a_server_the_rule_is_skipped_with_the_reason() {
 
 #[test]
 fn what_a_plan_of_the_manifests_loses_is_found_until_a_policy_accepts_it() {
-    use crate::conversion::{GivenPlan, PlanSource};
-    use crate::source::Document;
+    use pushback_conversion::{GivenPlan, PlanSource};
+    use pushback_objects::source::Document;
 
     let fields = |version: &mut Value, names: &[&str]| {
         let named = names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"})));

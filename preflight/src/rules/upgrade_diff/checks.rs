@@ -1,6 +1,6 @@
 //! The checks of UpgradeDiff, one per change type, under its published name, with the remedies.
 
-use crate::operator::difference::ChangeType;
+use pushback_releases::difference::ChangeType;
 
 /// Name and one-line description of each check.
 pub(super) const CHECKS: &[(&str, &str)] = &[

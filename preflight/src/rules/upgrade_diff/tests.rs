@@ -2,6 +2,7 @@
 
 mod fingerprints;
 
+use pushback_objects::source::Positions;
 use serde_json::{Value, json};
 
 use super::*;
@@ -11,7 +12,6 @@ use crate::judge::{Outcome, RunReport};
 use crate::policy::select;
 use crate::selection::ConfigRule;
 use crate::session::Session;
-use crate::source::Positions;
 use crate::waiver::Waiver;
 
 fn change(live: Option<&Value>, desired: Option<&Value>) -> ChangeOfObject {
@@ -306,7 +306,8 @@ fn a_model_outweighs_what_is_derived() {
         }],
         "recovery": {"reconcileTimeout": "300s", "maxReconcileCycles": 10},
     });
-    let document = crate::source::Document { value, positions: Arc::new(Positions::of_file("models/shop.yaml")) };
+    let document =
+        pushback_objects::source::Document { value, positions: Arc::new(Positions::of_file("models/shop.yaml")) };
     let answers = vec![(Need::Models { path: "models".into() }, Answer::Models { documents: vec![document] })];
     let report = run(vec![change(Some(&shop), Some(&shop))], &config, &[], answers);
     assert!(reported(&report).iter().any(|line| line.contains("DependencyAdded")), "{:#?}", reported(&report));

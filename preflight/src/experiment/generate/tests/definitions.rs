@@ -1,11 +1,11 @@
 //! Changes of definitions: values set before the upgrade, manual reviews, and their form in the manifest.
 
+use pushback_releases::difference::{ChangeType, DefinitionChange, ReleaseDiff, Severity};
 use serde_json::{Value, json};
 
 use super::{component, definition, release, resource, shown, with_manifest};
 use crate::experiment::generate::{Options, generate};
 use crate::experiment::suite::{Phase, Suite};
-use crate::operator::difference::{ChangeType, DefinitionChange, ReleaseDiff, Severity};
 
 fn definition_change(change_type: ChangeType, path: &str, version: &str) -> DefinitionChange {
     serde_json::from_value(json!({

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use pushback_releases::difference::{DefinitionChange, Severity, WebhookSummary};
+use pushback_releases::model::{Component, Operator, Recovery, Webhook};
 
 use super::super::*;
 use super::{definition, resource};
 use crate::experiment::validate;
-use crate::operator::difference::{DefinitionChange, Severity, WebhookSummary};
-use crate::operator::model::{Component, Operator, Recovery, Webhook};
 
 const TYPES: [ChangeType; 14] = [
     ChangeType::ComponentAdded,

@@ -135,7 +135,7 @@ fn replaced_crd_with_objects_of_the_app_and_of_others_has_a_finding_for_each() {
     let recreated = |name: &str| change(Operation::Replace, Some(foo(name)), Some(foo(name)));
     let judge = |changes: Vec<Change>, objects: Vec<Value>| {
         let report = run_with(changes, &json!({}), Ok(objects));
-        let affected = |finding: &crate::Finding| finding.live_objects.as_ref().map(|live| live.affected);
+        let affected = |finding: &pushback_objects::Finding| finding.live_objects.as_ref().map(|live| live.affected);
         let counts: Vec<_> = report.findings.iter().filter_map(affected).collect();
         format!("{:?} {counts:?} {}", report.outcome, lines(&report))
     };

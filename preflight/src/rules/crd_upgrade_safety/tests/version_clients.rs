@@ -1,7 +1,8 @@
 //! What is offered to who deploys for clients of a version that is removed or no longer served.
 
+use pushback_objects::remedy::{Remedy, RemedyKind};
+
 use super::*;
-use crate::remedy::{Remedy, RemedyKind};
 
 /// A CRD of another group with the same versions.
 fn named(mut crd: Value, group: &str) -> Value {

@@ -1,0 +1,124 @@
+//! A definition whose update would strand stored objects: what is done to them first, if the storage policy allows it.
+
+use std::sync::Arc;
+
+use pushback_cluster::{Address, ClusterError, ErrorKind, estimate};
+use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, dropped_versions};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::{Operation, Verification};
+use pushback_storage::replacement::{Replacement, way};
+use serde_json::Value;
+
+use super::compare::Context;
+use super::compared::Compared;
+use super::diff::{self, DiffOptions};
+
+/// The annotation of a definition that allows less than `--storage`.
+const ANNOTATION: &str = "pushback.dev/storage";
+
+/// Decides about a definition that the server refuses as it is now; false if nothing may be done about it.
+///
+/// # Errors
+/// The cluster cannot be reached.
+pub(super) async fn before(
+    context: Context<'_>,
+    address: &Address,
+    live: &Arc<Value>,
+    body: &Arc<Value>,
+    compared: &mut Compared,
+) -> Result<bool, ClusterError> {
+    if let Some(refused) = half_converted(context, live, body) {
+        compared.refused = Some(refused);
+        return Ok(true);
+    }
+    let Some(replacement) = replacement(context, live, body) else { return Ok(false) };
+    let dropped = dropped_versions(live, body).join(" and ");
+    let storage = StoredState::of(body).storage.unwrap_or_default();
+    compared.notes.push(match &replacement.way {
+        None | Some(CarryOver::After | CarryOver::Done | CarryOver::WebhookFirst(_)) => return Ok(false),
+        Some(CarryOver::Before) => {
+            format!("objects that are stored in {dropped} are moved to the storage version first, and that is proved")
+        }
+        Some(CarryOver::Bridge(_)) => {
+            let how = match &replacement.conversion {
+                None => "carried over",
+                Some(_) => "converted by the plan and carried over",
+            };
+            format!(
+                "objects that are stored in {dropped} are {how} to {storage} first: by a definition with both, which this \
+                 one replaces once no object is left in {dropped}"
+            )
+        }
+    });
+    compared.refused = replacement.obstacle(context.cluster, address, live, body).await?;
+    compared.operation = Operation::Update;
+    compared.fields = diff::diff(live, &estimate::applied(live, body), &DiffOptions::default());
+    compared.verification = Verification::NotVerified("its stored objects are moved first".to_owned());
+    (compared.carry_over, compared.conversion) = (replacement.way, replacement.conversion);
+    Ok(true)
+}
+
+/// Why an update does not go on with a conversion that an earlier run has begun.
+fn half_converted(context: Context<'_>, live: &Value, body: &Value) -> Option<ClusterError> {
+    let from = live.annotation(CONVERTING)?;
+    let (target, storage) = (StoredState::of(live).storage?, StoredState::of(body).storage?);
+    let begun = format!("an earlier run has begun to convert its objects from {from} to {target}");
+    let message = if target != storage {
+        format!("{begun}, and this definition stores {storage}: apply the one that stores {target} first")
+    } else if policy(context, body) != StoragePolicy::Bridge {
+        format!("{begun}: apply with --storage=bridge, so that this run goes on")
+    } else if context.storage.plans.for_definition(body.name()).is_none() {
+        format!("{begun}: apply with the same conversion plan, so that this run goes on")
+    } else {
+        return None;
+    };
+    Some(ClusterError::new(ErrorKind::Invalid, message))
+}
+
+/// Decides about a definition that the server accepts: its objects may be stored in another version afterwards.
+///
+/// # Errors
+/// The cluster cannot be reached.
+pub(super) async fn after(
+    context: Context<'_>,
+    address: &Address,
+    live: &Value,
+    body: &Arc<Value>,
+    compared: &mut Compared,
+) -> Result<(), ClusterError> {
+    let Some(replacement) = replacement(context, live, body) else { return Ok(()) };
+    if replacement.way == Some(CarryOver::After) {
+        // Also if an earlier run has written the definition, and left its objects where they were.
+        compared.operation = Operation::Update;
+        compared.verification = Verification::Server;
+        let storage = StoredState::of(body).storage.unwrap_or_default();
+        compared.notes.push(format!("its objects are moved to {storage} once it is written, and that is proved"));
+        compared.refused = replacement.obstacle(context.cluster, address, live, body).await?;
+    }
+    let is_after = |way: &CarryOver| matches!(way, CarryOver::After | CarryOver::Done);
+    compared.carry_over = replacement.way.filter(is_after).filter(|_| compared.operation.writes());
+    Ok(())
+}
+
+/// Whether objects of a definition are to be moved, even if nothing of it changes.
+pub(super) fn moves_objects(context: Context<'_>, live: &Value, body: &Value) -> bool {
+    has_objects(context, body) && way(live, body, policy(context, body)) == Some(CarryOver::After)
+}
+
+/// What is done to the stored objects; `None` for what is no definition.
+fn replacement(context: Context<'_>, live: &Value, body: &Arc<Value>) -> Option<Replacement> {
+    has_objects(context, body).then(|| {
+        let given = context.storage.plans.for_definition(body.name());
+        Replacement::of(live, body, policy(context, body), given, context.storage.backup.clone())
+    })
+}
+
+fn has_objects(context: Context<'_>, body: &Value) -> bool {
+    context.cluster.capabilities().server && ObjectRef::of(body).is_definition()
+}
+
+/// What a manifest says of itself can only be stricter.
+fn policy(context: Context<'_>, body: &Value) -> StoragePolicy {
+    let own = body.annotation(ANNOTATION).map(|name| StoragePolicy::named(name).unwrap_or_default());
+    own.map_or(context.storage.policy, |own| own.min(context.storage.policy))
+}

@@ -1,0 +1,379 @@
+//! Compares a desired object with its live state: unchanged by the record, or by the server's dry-run answer.
+
+mod changing;
+mod context;
+mod continued;
+mod spelling;
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use pushback_app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
+use pushback_cluster::managed_fields as fields;
+use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, Guard, estimate};
+use pushback_objects::object::{is_custom_group, split_api_version};
+use pushback_objects::{ObjectExt, ObjectRef};
+use pushback_preflight::{Operation, Verification};
+use pushback_storage::operators;
+use serde_json::{Value, json};
+
+use self::changing::with_live;
+pub(super) use self::context::{Context, OwnershipOverride};
+use super::aggregated;
+use super::annotations::UpdateStrategy;
+use super::body::{self, Body};
+use super::carried;
+use super::compared::Compared;
+use super::conflicts;
+use super::desired::Desired;
+use super::diff::{self, DiffOptions};
+use super::digest::{is_secret, own_entry};
+use super::guard::refusal_as_new;
+use super::live::Live;
+use super::original;
+use super::takeover;
+
+/// Objects compared concurrently: as many as the cluster may ever have requests under way.
+const CONCURRENCY: usize = 256;
+
+/// Compares every object that has no result yet.
+///
+/// # Errors
+/// The cluster cannot be reached; any other refusal is part of the result.
+pub(super) async fn compare_missing(
+    context: Context<'_>,
+    live: &Live,
+    desired: &[Desired],
+    compared: &mut [Option<Compared>],
+) -> Result<(), ClusterError> {
+    let missing: Vec<usize> = (0..desired.len()).filter(|index| compared[*index].is_none()).collect();
+    let comparisons = missing.into_iter().map(|index| async move {
+        let wanted = &desired[index];
+        let listed = live.objects.get(&wanted.object.key());
+        // A folder holds an object in one version only.
+        let is_server = context.cluster.capabilities().server;
+        let is_of_version = |live: &&Arc<Value>| split_api_version(live.text("/apiVersion")).1 == wanted.object.version;
+        let listed = listed.filter(|live| !is_server || is_of_version(live)).cloned();
+        compare(context, wanted, listed).await.map(|compared| (index, compared))
+    });
+    let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
+    while let Some(result) = running.next().await {
+        let (index, result) = result?;
+        compared[index] = Some(result);
+    }
+    Ok(())
+}
+
+/// Compares one object.
+async fn compare(
+    context: Context<'_>,
+    desired: &Desired,
+    listed: Option<Arc<Value>>,
+) -> Result<Compared, ClusterError> {
+    let mut compared = compare_unmasked(context, desired, listed).await?;
+    if let (Some(rules), Some(body)) = (context.stamp.original, &mut compared.body)
+        && compared.operation.writes()
+    {
+        rules.note(body, compared.result.as_mut());
+        original::hide(&mut compared.fields);
+    }
+    compared.taken_from = conflicts::taken_from(&compared, context.masker, context.policy_masker);
+    compared.notes.extend(conflicts::notes(&compared.taken_from));
+    // Config defines the masks; the cluster only knows Secrets.
+    let live = compared.live.clone();
+    let objects: Vec<&Value> = std::iter::once(&*desired.value).chain(live.as_deref()).collect();
+    for text in compared.notes.iter_mut().chain(&mut compared.warnings) {
+        *text = context.masker.hide(&objects, text);
+    }
+    if let Some(error) = &mut compared.refused {
+        error.rewrite(|text| context.masker.hide(&objects, text));
+    }
+    Ok(compared)
+}
+
+async fn compare_unmasked(
+    context: Context<'_>,
+    desired: &Desired,
+    listed: Option<Arc<Value>>,
+) -> Result<Compared, ClusterError> {
+    let address = Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
+    if desired.strategies.exists {
+        let mut compared = Compared::new(Operation::Exists);
+        if !desired.kind_from_set {
+            // It is looked for again at its turn: what cannot be read now is only not shown.
+            compared.live = context.cluster.get(&address).await.ok().flatten();
+        }
+        return Ok(compared);
+    }
+    if listed.is_none() {
+        context.foresee.write_in(&desired.object.namespace);
+    }
+    if desired.kind_from_set && listed.is_none() {
+        let mut compared = Compared::new(Operation::Create);
+        let body = body::build(desired, None, context.stamp);
+        let is_known = !context.known_kinds.versions(&desired.object.group, &desired.object.kind).is_empty();
+        let done = if is_known { "changed" } else { "created" };
+        compared.verification =
+            Verification::NotVerified(format!("its CustomResourceDefinition is {done} by this run"));
+        compared.body = Some(body.value);
+        return Ok(compared);
+    }
+    if let Some(live) = listed {
+        return with_live(context, desired, &address, live).await;
+    }
+    let aggregated = context.aggregated.serves(context.cluster, &desired.kind).await?;
+    // In a folder a plain read costs less than an apply.
+    let is_told = aggregated || !context.cluster.capabilities().server;
+    if is_told && let Some(live) = context.cluster.get(&address).await? {
+        return with_live(context, desired, &address, live).await;
+    }
+    let body = body::build(desired, None, context.stamp);
+    if aggregated {
+        let mut compared = Compared::new(Operation::Create);
+        compared.no_dry_run = true;
+        compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
+        compared.body = Some(body.value);
+        return Ok(compared);
+    }
+    if context.absent.lacks_namespace_of(desired) {
+        return context.absent.compare(context.cluster, desired, body).await;
+    }
+    let options = ApplyOptions::DRY_RUN;
+    let answer = context.cluster.apply(&address, &body.value, options).await;
+    let live = match &answer {
+        Ok(written) if written.created => None,
+        Ok(_) => context.cluster.get(&address).await?,
+        Err(error) if error.kind.is_unanswered() => return Err(error.clone()),
+        Err(_) => {
+            // The refusal does not say whether the object exists, or who owns it. Without permission to read it,
+            // neither do we.
+            match context.cluster.get(&address).await {
+                Ok(live) => live,
+                Err(error) if matches!(error.kind, ErrorKind::Unreachable | ErrorKind::Unauthorized) => {
+                    return Err(error);
+                }
+                Err(_) => None,
+            }
+        }
+    };
+    if let Some(live) = live {
+        return with_live(context, desired, &address, live).await;
+    }
+    let mut compared = Compared::new(Operation::Create);
+    match answer {
+        Ok(written) => {
+            compared.verification = Verification::Server;
+            compared.warnings = written.warnings;
+            compared.result = Some(without_managers(written.object));
+        }
+        Err(error) => compared.refused = Some(error),
+    }
+    compared.body = Some(body.value);
+    compared.notes = body.notes;
+    Ok(compared)
+}
+
+/// Compares with one state of the live object. `guard` says whether the server's answers must be about this very state.
+async fn with_state(
+    context: Context<'_>,
+    desired: &Desired,
+    address: &Address,
+    live: Arc<Value>,
+    guard: Guard,
+) -> Result<Compared, ClusterError> {
+    let Body { value: body, notes, failed } = body::build(desired, Some(&live), context.stamp);
+    let mut compared = Compared::new(Operation::Noop);
+    compared.notes = notes;
+    compared.live = Some(Arc::clone(&live));
+    if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(context.stamp.label_key))
+        && other != label_value
+        && !context.ownership_override.allows(other)
+    {
+        compared.foreign_app = Some(other.to_owned());
+        return Ok(compared);
+    }
+    // An object of the app may have been labelled by hand; a record is never an app's object.
+    if pushback_objects::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
+        compared.foreign_app = Some(String::new());
+        return Ok(compared);
+    }
+    // While two records list an object, each app takes it only if told to: neither knows which wrote last.
+    if let Some(claim) = context.claims.owners.get(&desired.object.key())
+        && !context.ownership_override.allows(&claim.label_value)
+    {
+        compared.foreign_app = Some(claim.label_value.clone());
+        return Ok(compared);
+    }
+    if live.is_terminating() {
+        compared.operation = Operation::Create;
+        compared.body = Some(body::build(desired, None, context.stamp).value);
+        compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
+        return Ok(compared);
+    }
+    if let Some(why) = failed {
+        compared.operation = Operation::Update;
+        compared.body = Some(body);
+        compared.refused = Some(ClusterError::new(ErrorKind::Configuration, why));
+        return Ok(compared);
+    }
+    let skipped = desired.strategies.update == UpdateStrategy::Skip;
+    let is_paused = context.cluster.capabilities().server && operators::paused_replicas(&live).is_some();
+    let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, &live, &body);
+    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared)) {
+        compared.body = Some(body);
+        return Ok(compared);
+    }
+    context.foresee.write_in(&desired.object.namespace);
+    if context.aggregated.serves(context.cluster, &desired.kind).await? {
+        compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
+        // Fields that the manifest no longer sets show up only in the manifest.
+        let known = context.inventory.get(&desired.object.key()).map(|entry| entry.manifest_digest.as_str());
+        let manifest_differs =
+            known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest.of(&body));
+        if manifest_differs || !compared.fields.is_empty() {
+            compared.operation = Operation::Update;
+            compared.no_dry_run = true;
+            compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
+        }
+        compared.body = Some(body);
+        return Ok(compared);
+    }
+    let options = ApplyOptions::DRY_RUN;
+    // In a folder nothing changes between read and answer, and the body need not be copied.
+    let guarded = context.cluster.capabilities().server.then(|| guard.of(&body, &live));
+    let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
+    let before = continued::Before { address, live: &live, body: &body, answer: &answer, guard };
+    let strategy = desired.strategies.update;
+    if continued::continue_work(context, before, strategy, &mut compared).await?
+        || continued::unblock(context, before, strategy, &mut compared).await?
+    {
+        compared.body = Some(body);
+        return Ok(compared);
+    }
+    match answer {
+        Ok(mut written) => {
+            compared.warnings = written.warnings;
+            if let Some(resumed) = operators::resumed(&written.object).filter(|_| is_paused) {
+                compared.notes.push("an earlier run has paused it; it goes on".to_owned());
+                written.object = Arc::new(resumed);
+            }
+            compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
+            if !context.cluster.capabilities().server {
+                compared.fields.retain(|field| !spelling::is_spelling(&desired.object, field));
+            }
+            let copy_differs = live.annotation(ORIGINAL_ANNOTATION) != body.annotation(ORIGINAL_ANNOTATION);
+            if !compared.fields.is_empty() || copy_differs || own_fields_differ(context, &live, &written.object) {
+                compared.operation = desired.strategies.update.operation();
+                compared.verification = Verification::Server;
+            }
+            compared.result = Some(written.object);
+            carried::after(context, address, &live, &body, &mut compared).await?;
+        }
+        Err(error)
+            if error.kind == ErrorKind::Invalid
+                && desired.strategies.update != UpdateStrategy::Apply
+                && can_be_created(context, desired, address).await =>
+        {
+            compared.operation = Operation::Replace;
+            compared.fields = diff::diff(&live, &estimate::replaced(&live, &body), &DiffOptions::default());
+            compared.verification = Verification::NotVerified("it is deleted and created anew".to_owned());
+            compared.notes.push(format!("replaced, because the server refuses the update: {}", error.message));
+        }
+        Err(error) if error.kind.is_unanswered() => return Err(error),
+        Err(error) => match error.kind {
+            ErrorKind::Invalid if carried::before(context, address, &live, &body, &mut compared).await? => {}
+            _ => {
+                compared.operation = Operation::Update;
+                compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
+                // Every kind words an immutable field differently, so the server is asked.
+                compared.only_as_new =
+                    error.kind == ErrorKind::Invalid && can_be_created(context, desired, address).await;
+                compared.refused = Some(error);
+            }
+        },
+    }
+    compared.body = Some(body);
+    Ok(compared)
+}
+
+/// The result of a creation: who owns which field, the write says anew. Of a custom resource it counts for the size.
+fn without_managers(result: Arc<Value>) -> Arc<Value> {
+    if is_custom_group(&ObjectRef::of(&result).group) {
+        return result;
+    }
+    let mut result = Arc::unwrap_or_clone(result);
+    if let Some(metadata) = result.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.shift_remove("managedFields");
+    }
+    Arc::new(result)
+}
+
+/// Whether the app already owns the object: by its label, or in a directory by the record.
+fn is_known(context: Context<'_>, desired: &Desired, live: &Value) -> bool {
+    match context.stamp.label_value {
+        Some(_) => live.label(context.stamp.label_key).is_some(),
+        None => context.inventory.get(&desired.object.key()).is_some(),
+    }
+}
+
+/// Whether the server would accept the object as a new one: only then may the old one be deleted.
+async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Address) -> bool {
+    let body = body::build(desired, None, context.stamp).value;
+    refusal_as_new(context.cluster, address, Arc::unwrap_or_clone(body)).await.is_none()
+}
+
+/// Whether neither the live object nor the manifest has changed, so that no request is needed.
+fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Value, compared: &Compared) -> bool {
+    let Some(entry) = context.inventory.get(&desired.object.key()) else { return false };
+    if entry.uid != live.uid() || entry.uid.is_empty() || entry.manifest_digest.is_empty() {
+        return false;
+    }
+    if context.stamp.label_value.is_none() {
+        // A directory has no other managers: the document either equals the manifest or does not.
+        return diff::diff(live, body, &DiffOptions::default()).is_empty();
+    }
+    let Ok(managers) = fields::managers(live) else { return false };
+    let exclusive = takeover::exclusive_paths(context.stamp.config, body);
+    if takeover::is_needed(&managers) || takeover::is_shared(&managers, &exclusive, live) {
+        return false;
+    }
+    let mut ours = managers.iter().filter(|entry| entry.owner.manager == FIELD_MANAGER);
+    let (Some(own), None) = (ours.next(), ours.next()) else { return false };
+    let owner = &own.owner;
+    if owner.operation != "Apply" || owner.api_version != desired.object.api_version() || !owner.subresource.is_empty()
+    {
+        return false;
+    }
+    if entry.manifest_digest != compared.manifest_digest.of(body) || has_copy(body) != has_copy(live) {
+        return false;
+    }
+    if is_secret(live) {
+        // Secret values are compared directly; their digests are never stored.
+        let owned = fields::project(&own.fields, live);
+        return same_secret(&owned, body);
+    }
+    entry.live_digest == compared.live_digest.of_owned(own, live)
+}
+
+fn same_secret(owned: &Value, body: &Value) -> bool {
+    let map = |value: &Value, pointer: &str| {
+        let mut map = value.pointer(pointer).cloned().unwrap_or_else(|| json!({}));
+        // The digest of the manifest has told about the copy.
+        map.as_object_mut()
+            .into_iter()
+            .for_each(|map| map.retain(|key, _| !ORIGINAL_ANNOTATIONS.contains(&key.as_str())));
+        map
+    };
+    ["/data", "/metadata/labels", "/metadata/annotations"]
+        .iter()
+        .all(|pointer| map(owned, pointer) == map(body, pointer))
+        && ["/type", "/immutable"]
+            .iter()
+            .all(|pointer| body.pointer(pointer).is_none() || owned.pointer(pointer) == body.pointer(pointer))
+}
+
+/// Whether our own entry would change although no value does: adoption, or a released field. A folder has no entries.
+fn own_fields_differ(context: Context<'_>, live: &Value, result: &Value) -> bool {
+    let own = |object: &Value| own_entry(object).map(|entry| (entry.owner.api_version, entry.fields));
+    context.cluster.capabilities().server && own(live) != own(result)
+}

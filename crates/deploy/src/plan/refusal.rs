@@ -1,0 +1,146 @@
+//! The API server's refusals in dry-run as findings of rule `server`: one per cause, at its input position.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pushback_cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
+use pushback_objects::source::display_path;
+use pushback_objects::{Finding, PathSegment, Position, Positions, Verdict};
+use pushback_preflight::registry;
+use serde_json::Value;
+
+use super::desired::{Desired, takes_more_along};
+
+/// The rule name of these findings.
+pub const RULE: &str = "server";
+/// The check for a namespace that does not exist.
+const MISSING_NAMESPACE: &str = "namespace";
+/// The check for a field that cannot be changed.
+const IMMUTABLE: &str = "immutable";
+
+/// Findings for one refused object. `only_as_new`: the server would accept it as a new object.
+#[must_use]
+pub fn findings(desired: &Desired, error: &ClusterError, only_as_new: bool) -> Vec<Finding> {
+    let told = server_message::causes(&error.message);
+    if !told.is_empty() {
+        let check =
+            |cause: &Cause| if cause.reason == server_message::UNKNOWN_FIELD { "unknown-field" } else { "invalid" };
+        return told.into_iter().map(|cause| finding(desired, check(&cause), &cause)).collect();
+    }
+    let check = if only_as_new { IMMUTABLE } else { check_name(error) };
+    if error.causes.is_empty() || matches!(check, "denied" | "terminating") {
+        let cause = Cause { reason: error.reason.clone(), field: String::new(), message: error.message.clone() };
+        return vec![finding(desired, check, &cause)];
+    }
+    error
+        .causes
+        .iter()
+        .map(|cause| {
+            let immutable = cause.message.contains("immutable")
+                || (cause.reason == "FieldValueForbidden" && cause.message.contains("updates to"));
+            finding(desired, if immutable { IMMUTABLE } else { check }, cause)
+        })
+        .collect()
+}
+
+/// The place of the field that a warning of the server names.
+#[must_use]
+pub fn place_of_warning(message: &str, object: &Value, positions: &Positions) -> Option<Position> {
+    let field = server_message::field_of_warning(message)?;
+    Some(positions.locate(&server_message::path(field, object)))
+}
+
+/// The fields of an object that the server does not know.
+pub(super) fn unknown_fields(error: &ClusterError, object: &Value) -> Vec<Vec<PathSegment>> {
+    let causes = server_message::causes(&error.message)
+        .into_iter()
+        .filter(|cause| cause.reason == server_message::UNKNOWN_FIELD);
+    causes.map(|cause| server_message::path(&cause.field, object)).collect()
+}
+
+fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
+    let path = server_message::path(&cause.field, &desired.value);
+    let mut finding =
+        Finding::new(RULE, check, Verdict::Breaking, desired.object.clone(), without_value(&cause.message))
+            .at(Some(desired.positions.locate(&path)));
+    if !path.is_empty() {
+        finding = finding.path(display_path(&path));
+    }
+    let value = quoted_value(&cause.message);
+    finding.repeats.extend(registry::findings_for_refusal(&desired.object, &cause.field, value));
+    match check {
+        IMMUTABLE if desired.object.kind == "CustomResourceDefinition" => {
+            finding.remedy("keep the value, or define a new kind beside this one and move the objects to it")
+        }
+        IMMUTABLE if takes_more_along(&desired.object) => finding.remedy(
+            "keep the value, or create the object under another name: to replace it would delete all that goes with it",
+        ),
+        IMMUTABLE => finding.remedy(
+            "keep the value, or replace the object: annotation kapp.k14s.io/update-strategy: fallback-on-replace",
+        ),
+        "unknown-field" => finding.remedy("check the spelling, or the version of the kind that the cluster serves"),
+        "terminating" => finding.remedy("wait until the Namespace is gone, and add it to the input or create it anew"),
+        MISSING_NAMESPACE => finding.remedy("add the Namespace to the input, or create it first"),
+        "quota" => finding.remedy("raise the quota, or free what it counts"),
+        _ => finding,
+    }
+}
+
+/// Removes the value from `Invalid value: {…}: field is immutable`: it may be huge, and it may be confidential; the
+/// path is enough.
+fn without_value(message: &str) -> String {
+    let Some(value) = message.strip_prefix("Invalid value: ") else { return message.to_owned() };
+    let end = match value.chars().next() {
+        Some('{') => value.rfind("}: "),
+        Some('[') => value.rfind("]: "),
+        _ => None,
+    };
+    end.map_or_else(|| message.to_owned(), |end| value[end + 3..].to_owned())
+}
+
+/// The quoted value in `Invalid value: "v1beta1": missing from …`.
+fn quoted_value(message: &str) -> Option<&str> {
+    message.strip_prefix("Invalid value: \"")?.split('"').next()
+}
+
+fn check_name(error: &ClusterError) -> &'static str {
+    match error.kind {
+        ErrorKind::Invalid if error.message.contains("immutable") => IMMUTABLE,
+        ErrorKind::Invalid => "invalid",
+        ErrorKind::Denied if error.message.contains("exceeded quota") => "quota",
+        ErrorKind::Denied | ErrorKind::Forbidden if error.reason == NAMESPACE_TERMINATING => "terminating",
+        ErrorKind::Denied => "denied",
+        ErrorKind::Forbidden => "forbidden",
+        ErrorKind::NotFound if error.message.contains("namespaces") => MISSING_NAMESPACE,
+        ErrorKind::NotFound | ErrorKind::UnknownKind => "not-found",
+        ErrorKind::Conflict | ErrorKind::AlreadyExists => "conflict",
+        ErrorKind::TooLarge => "too-large",
+        _ => "error",
+    }
+}
+
+/// Merges the findings of each missing namespace, however many objects it would contain.
+pub fn merge_missing_namespaces(findings: &mut Vec<Finding>) {
+    let mut objects: BTreeMap<String, usize> = BTreeMap::new();
+    for finding in findings.iter().filter(|finding| finding.check == MISSING_NAMESPACE) {
+        *objects.entry(finding.object.namespace.clone()).or_default() += 1;
+    }
+    let mut seen = BTreeSet::new();
+    findings.retain(|finding| finding.check != MISSING_NAMESPACE || seen.insert(finding.object.namespace.clone()));
+    for finding in findings.iter_mut().filter(|finding| finding.check == MISSING_NAMESPACE) {
+        let count = objects.get(&finding.object.namespace).copied().unwrap_or_default();
+        if count > 1 {
+            finding.message = format!("{}; {count} objects go into it", finding.message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_value_is_left_out_of_the_message() {
+        assert_eq!(without_value("Invalid value: {\"a\":{\"b\":1}}: field is immutable"), "field is immutable");
+        assert_eq!(without_value("Invalid value: \"x\": must be y"), "Invalid value: \"x\": must be y");
+    }
+}

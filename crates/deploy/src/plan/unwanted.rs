@@ -1,0 +1,138 @@
+//! Live objects of the app that the input does not ask to write: what is deleted, and what stays in the app.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use pushback_app::identity::ORPHANED_LABEL;
+use pushback_cluster::Kinds;
+use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
+use pushback_preflight::{Change, Operation, Verification};
+use serde_json::Value;
+
+use super::annotations::{self, Strategies};
+use super::compared::Compared;
+use super::desired::Desired;
+use super::live::Live;
+use super::{PlanWarning, Planned};
+
+/// Namespaces that every cluster needs; they are never deleted.
+const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Live objects of the app that the input does not ask to write.
+#[derive(Debug, Default)]
+pub(super) struct Unwanted {
+    /// Objects to delete.
+    pub(super) prunes: Vec<Planned>,
+    /// Objects that an annotation, in the input or on the live object, protects: they stay in the app.
+    pub(super) left_alone: Vec<Arc<Value>>,
+}
+
+/// Settings for the annotations of live objects.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Honoured {
+    /// True on an API server, where objects carry the app's label.
+    pub(super) is_server: bool,
+    /// Keep objects that Helm would keep.
+    pub(super) helm: bool,
+}
+
+/// Decides what happens to live objects that the input does not ask to write. Those in `only_named` are kept.
+pub(super) fn unwanted(
+    live: &Live,
+    pairs: &[(Desired, Compared)],
+    only_named: &BTreeSet<ObjectKey>,
+    kinds: &Kinds,
+    Honoured { is_server, helm }: Honoured,
+) -> Unwanted {
+    let wanted: HashSet<_> = pairs.iter().map(|(wanted, _)| wanted.object.key()).collect();
+    // One object served under two groups counts once.
+    let wanted_uids: HashSet<&str> = pairs
+        .iter()
+        .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
+        .filter(|uid| !uid.is_empty())
+        .collect();
+    let mut unwanted = Unwanted::default();
+    for (key, object) in &live.objects {
+        if only_named.contains(key) {
+            unwanted.left_alone.push(Arc::clone(object));
+            continue;
+        }
+        if wanted.contains(key) || wanted_uids.contains(object.uid()) {
+            continue;
+        }
+        let mut reference = ObjectRef::of(object);
+        let served = kinds.find(&reference.group, &reference.version, &reference.kind);
+        let Some(kind) = served.or_else(|| kinds.preferred(&reference.group, &reference.kind)) else { continue };
+        reference.version.clone_from(&kind.version);
+        let mut strategies: Strategies = annotations::read_live(object);
+        if key.group.is_empty() && key.kind == "Namespace" && KEPT_NAMESPACES.contains(&key.name.as_str()) {
+            strategies.orphan = true;
+        }
+        strategies.orphan |= helm && strategies.kept_by_helm;
+        if strategies.noop || strategies.exists {
+            unwanted.left_alone.push(Arc::clone(object));
+            continue;
+        }
+        let mut notes = Vec::new();
+        if strategies.orphan {
+            let label = if is_server { format!(" (label {ORPHANED_LABEL})") } else { String::new() };
+            notes.push(format!("stays, and no longer belongs to the app{label}"));
+        }
+        let is_unlabelled = live.unlabelled.contains(key);
+        if is_unlabelled && !strategies.orphan {
+            notes.push("its app label was removed; the app's record has its uid".to_owned());
+        }
+        let (orphan, disable_wait) = (strategies.orphan, strategies.disable_wait);
+        unwanted.prunes.push(Planned {
+            change: Change {
+                object: reference,
+                resource: kind.plural.clone(),
+                namespaced: kind.namespaced,
+                operation: Operation::Delete,
+                desired: None,
+                live: Some(Arc::clone(object)),
+                result: None,
+                verification: Verification::NotNeeded,
+                positions: None,
+                orphaned: orphan,
+                taken_from: Vec::new(),
+            },
+            kind: Arc::clone(kind),
+            kind_from_set: false,
+            kind_changes: false,
+            asked_again: false,
+            carry_over: None,
+            conversion: None,
+            operators: Vec::new(),
+            resumes: false,
+            strategies,
+            takeover: None,
+            after: Vec::new(),
+            recreated_after: Vec::new(),
+            fields: Vec::new(),
+            notes,
+            original: None,
+            manifest_digest: Default::default(),
+            live_digest: Default::default(),
+            refused: None,
+            // Without the label no watch sees it go.
+            wait: !orphan && !disable_wait && !is_unlabelled,
+        });
+    }
+    unwanted
+}
+
+/// Warns that an object's own annotation keeps it; the input's own annotation needs no warning.
+pub(super) fn left_alone_warning(object: &Value, only_named: &BTreeSet<ObjectKey>) -> Option<PlanWarning> {
+    let reference = ObjectRef::of(object);
+    if only_named.contains(&reference.key()) {
+        return None;
+    }
+    let annotation = if annotations::read_live(object).noop { "noop" } else { "exists" };
+    Some(PlanWarning {
+        code: "left-alone",
+        message: format!("{reference} is not deleted: it carries the annotation kapp.k14s.io/{annotation}"),
+        object: None,
+        position: None,
+    })
+}

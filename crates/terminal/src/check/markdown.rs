@@ -1,0 +1,391 @@
+//! A check as Markdown for a pull request comment: a table of the rules, the causes by object, witnesses
+//! collapsed. Input is shown as text: it creates no markup, link or mention.
+
+use pushback_deploy::check::report::CheckReport;
+use pushback_events::RuleLine;
+use pushback_objects::text::counted;
+use pushback_objects::{Finding, Severity};
+use pushback_preflight::Cause;
+use pushback_preflight::judge::RuleOutcome;
+use serde_json::Value;
+
+use super::grouped::{Group, groups};
+use super::markdown_plan;
+use crate::cause_text;
+use crate::escape::terminal_safe_lines;
+use crate::finding_text::no_rule_ran;
+use crate::finding_words::{also, consequence, live_objects, rule_and_check, used, waivable, weight, witness_yaml};
+use crate::markdown::{LIMIT, code, escaped};
+use crate::policy_text::policy_lines;
+use crate::witness_excerpt::one_line;
+use crate::words::{counts_to_do, shorten};
+
+/// Bytes reserved for the note about omitted findings.
+const NOTICE: usize = 400;
+/// Most characters of a message or value.
+const MESSAGE: usize = 1_000;
+const VALUE: usize = 200;
+/// Most lines of a witness.
+const WITNESS_LINES: usize = 60;
+const WITNESS_WIDTH: usize = 300;
+
+/// The report as Markdown.
+#[must_use]
+pub fn text(report: &CheckReport) -> String {
+    let mut text = head(report);
+    let mut objects: Vec<(String, String)> = Vec::new();
+    let mut size = text.len() + NOTICE;
+    let mut shown = 0;
+    let groups = groups(report);
+    for group in &groups {
+        let heading = heading(group.first);
+        let block = block(group);
+        let known = objects.iter().position(|(other, _)| *other == heading);
+        size += block.len() + if known.is_some() { 0 } else { heading.len() };
+        // The worst come first: what matters least is omitted.
+        if size > LIMIT {
+            break;
+        }
+        shown += group.others.len() + 1;
+        match known {
+            Some(index) => objects[index].1 += &block,
+            None => objects.push((heading, block)),
+        }
+    }
+    let accepting = Some(accepting(report)).filter(|text| size + text.len() <= LIMIT).unwrap_or_default();
+    let (changes, unseen) = markdown_plan::changes(&report.plan, LIMIT.saturating_sub(size + accepting.len()));
+    let findings = report.findings.len();
+    let omitted = [
+        (shown < findings).then(|| format!("{} of {}", findings - shown, counted(findings, "finding"))),
+        (unseen > 0).then(|| format!("{} of {}", unseen, counted(report.plan.len(), "change"))),
+    ];
+    let omitted: Vec<String> = omitted.into_iter().flatten().collect();
+    if !omitted.is_empty() {
+        // Above the findings, so that nobody takes these for all.
+        text += &format!(
+            "\n> [!WARNING]\n> **{} not shown**: this comment would be too long. The JSON report has them all.\n",
+            omitted.join(" and "),
+        );
+    }
+    for (heading, blocks) in objects {
+        text += &heading;
+        text += &blocks;
+    }
+    text + &accepting + &changes
+}
+
+/// The waivers that accept what refuses, folded.
+fn accepting(report: &CheckReport) -> String {
+    let refusing: Vec<&Cause> =
+        report.causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived()).collect();
+    match cause_text::accepting(&refusing, &report.findings) {
+        none if none.is_empty() => none,
+        // Each line starts with a key, a dash or a `#`: none closes the fence.
+        yaml => format!("\n<details><summary>Accept it</summary>\n\n```yaml\n{}\n```\n\n</details>\n", yaml.trim_end()),
+    }
+}
+
+fn head(report: &CheckReport) -> String {
+    let outcome_words = match report.rules.is_empty() {
+        true => no_rule_ran(report.outcome),
+        false => report.outcome.as_str().to_owned(),
+    };
+    let mut text = format!("## pushback: {}\n\n", escaped(&outcome_words, VALUE));
+    text += &format!(
+        "App {} on {}: {}.\n\n",
+        code(&report.app, VALUE),
+        code(&report.cluster, VALUE),
+        counts_to_do(&report.changes)
+    );
+    if let Some(source) = &report.policy.source {
+        text += &format!("Judged by the policy of {}.\n\n", code(source, VALUE));
+    }
+    if report.rules.is_empty() {
+        text += "No preflight rule judged this change.\n";
+    }
+    if report.rules.is_empty() && report.policy.rules_off.is_empty() {
+        return text;
+    }
+    text += "| Rule | Outcome | Breaking | Unknown | Changes | Waived |\n|---|---|--:|--:|--:|--:|\n";
+    for rule in &report.rules {
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {} |\n",
+            escaped(&rule.name, VALUE),
+            outcome(rule),
+            rule.breaking,
+            rule.unknown,
+            rule.changes,
+            rule.waived
+        );
+    }
+    for off in &report.policy.rules_off {
+        let (name, reason) = (escaped(&off.name, VALUE), escaped(&off.reason, VALUE));
+        text += &format!("| {name} | **off**<br>{reason} | | | | |\n");
+    }
+    let unchecked = policy_lines(report.policy.left_out.as_ref(), &report.policy.broad_waivers);
+    for (index, line) in unchecked.iter().enumerate() {
+        text += &format!("{}- {}\n", if index == 0 { "\n" } else { "" }, escaped(line, 600));
+    }
+    text
+}
+
+/// The rule's outcome, and why it was skipped or lacked facts.
+fn outcome(rule: &RuleLine) -> String {
+    let mut text = rule.outcome.as_str().to_owned();
+    if matches!(rule.outcome, RuleOutcome::Failed | RuleOutcome::Unable) {
+        text = format!("**{text}**");
+    }
+    for reason in rule.reasons.iter().take(3) {
+        text += &format!("<br>{}", escaped(reason, VALUE));
+    }
+    if rule.reasons.len() > 3 {
+        text += &format!("<br>and {} more", counted(rule.reasons.len() - 3, "reason"));
+    }
+    text
+}
+
+fn heading(finding: &Finding) -> String {
+    if finding.object.kind.is_empty() {
+        return "\n### The run itself\n\n".to_owned();
+    }
+    format!("\n### {}\n\n", code(&finding.object.to_string(), 600))
+}
+
+fn block(group: &Group<'_>) -> String {
+    let finding = group.first;
+    let bold = finding.severity == Severity::Error && finding.waived.is_none();
+    let weight = if bold { format!("**{}**", weight(finding)) } else { weight(finding).to_owned() };
+    let mut text =
+        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), escaped(&group.headline(), MESSAGE));
+    let mut line = |name: &str, value: String| text += &format!("  - {name}: {value}\n");
+    if let Some(position) = &finding.position {
+        line("at", code(&position.to_string(), 600));
+    }
+    let place = [&finding.version, &finding.path].into_iter().flatten();
+    let place: Vec<String> = place.map(|part| code(part, VALUE)).collect();
+    if !place.is_empty() {
+        line("field", place.join(" "));
+    }
+    if let Some(also) = group.also_in() {
+        line("also", escaped(&also, MESSAGE));
+    }
+    match (&finding.old, &finding.new) {
+        (None, None) => {}
+        (old, new) => line("change", format!("{} → {}", value(old.as_ref()), value(new.as_ref()))),
+    }
+    if let Some(consequence) = consequence(finding) {
+        line("effect", escaped(&consequence, VALUE));
+    }
+    if let Some(undecided) = &finding.undecided {
+        line("unknown", escaped(undecided, MESSAGE));
+    }
+    if let Some(live) = group.live().or_else(|| finding.live_objects.as_ref().map(|live| live_objects(live, "…"))) {
+        line("stored objects", escaped(&live, MESSAGE));
+    }
+    if let Some(used) = used(finding, "…") {
+        line("used", escaped(&used, MESSAGE));
+    }
+    if let Some(also) = also(finding) {
+        line("also", escaped(also, MESSAGE));
+    }
+    if let Some(remedy) = &finding.remedy {
+        line("fix", escaped(remedy, MESSAGE));
+    }
+    if let Some(reason) = &finding.waived {
+        line("waived", escaped(reason, MESSAGE));
+    }
+    if waivable(finding).is_some() {
+        let name = if group.others.is_empty() { "fingerprint" } else { "cause" };
+        line(name, code(group.fingerprint(), VALUE));
+    }
+    if let Some(smallest) = group.cause.witness.as_ref().filter(|smallest| !smallest.pointer.is_empty())
+        && let Some(witness) = group.witness()
+    {
+        line("breaks", code(&one_line(witness, &smallest.pointer, "…"), MESSAGE));
+    }
+    if let Some(witness) = group.witness() {
+        text += &folded(witness);
+    }
+    text
+}
+
+fn value(value: Option<&Value>) -> String {
+    value.map_or_else(|| "nothing".to_owned(), |value| code(&value.to_string(), VALUE))
+}
+
+/// The witness in a collapsed block. The fence is longer than any fence inside.
+fn folded(witness: &Value) -> String {
+    let yaml = witness_yaml(witness);
+    let safe = terminal_safe_lines(yaml.trim_end());
+    let all: Vec<&str> = safe.lines().collect();
+    let mut lines: Vec<String> =
+        all.iter().take(WITNESS_LINES).map(|line| shorten(line, WITNESS_WIDTH, "…").clone()).collect();
+    if all.len() > WITNESS_LINES {
+        lines.push(format!("# and {} more", counted(all.len() - WITNESS_LINES, "line")));
+    }
+    let longest = lines.iter().flat_map(|line| line.split(|c| c != '`')).map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    let mut text = format!("\n  <details><summary>Witness</summary>\n\n  {fence}yaml\n");
+    for line in lines {
+        text += &format!("  {line}\n");
+    }
+    text + &format!("  {fence}\n\n  </details>\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    use pushback_preflight::causes;
+
+    use super::*;
+    use crate::escape::terminal_safe;
+    use crate::fixture::{check_report, every_character, hostile_report};
+
+    #[test]
+    fn a_comment_has_a_table_of_rules_and_the_findings_of_each_object() {
+        assert_snapshot!(text(&check_report()), @r#"
+        ## pushback: refused
+
+        App <code>shop</code> on <code>git&#58;<!-- -->main&#58;<!-- -->crds</code>: 1 to update, 18 unchanged.
+
+        | Rule | Outcome | Breaking | Unknown | Changes | Waived |
+        |---|---|--:|--:|--:|--:|
+        | CRDUpgradeSafety | **failed** | 1 | 0 | 0 | 0 |
+        | PermissionValidation | skipped<br>a directory has no permissions | 0 | 0 | 0 | 0 |
+        | FieldConflicts | **unable**<br>failed to read Deployment shop/web&#58;<!-- --> forbidden | 0 | 0 | 0 | 0 |
+        | DestructiveChange | passed | 0 | 0 | 0 | 0 |
+
+        ### <code>CustomResourceDefinition foos.ex.com</code>
+
+        - **error** <code>CRDUpgradeSafety/enum</code>: value "B" is no longer allowed
+          - at: <code>./crds/new&#46;<!-- -->yaml&#58;<!-- -->41&#58;<!-- -->15</code>
+          - field: <code>v1</code> <code>spec.f</code>
+          - change: <code>&#91;"A","B"&#93;</code> → <code>&#91;"A"&#93;</code>
+          - effect: rejected on create
+          - fix: keep the value, or serve a new version
+          - fingerprint: <code>9c1185a5deadbeef</code>
+          - breaks: <code>Foo with spec.f&#58;<!-- --> "B"</code>
+
+          <details><summary>Witness</summary>
+
+          ```yaml
+          apiVersion: ex.com/v1
+          kind: Foo
+          metadata:
+            name: witness
+          spec:
+            f: B
+          ```
+
+          </details>
+
+        - warning <code>CRDUpgradeSafety/versionDeprecated</code>: version v1 becomes deprecated
+          - fingerprint: <code>fedcba9876543210</code>
+        - waived <code>CRDUpgradeSafety/scope</code>: the scope changes
+          - waived: nobody uses it, checked on 2026-11-02
+
+        <details><summary>Accept it</summary>
+
+        ```yaml
+        preflightWaivers:
+        - rule: CRDUpgradeSafety
+          cause: "99f477db08e581588430f35e6c7199b2"
+          # value "B" is no longer allowed
+          members:
+          - "9c1185a5deadbeef"
+          reason: "" # why it is acceptable; `owner` and `expires` can follow
+        ```
+
+        </details>
+        "#);
+    }
+
+    #[test]
+    fn a_comment_stays_within_its_limit_and_says_what_is_left_out() {
+        let mut report = check_report();
+        let mut least = report.findings[1].clone();
+        least.message = "@".repeat(5_000);
+        let worst = report.findings[0].clone();
+        let several = |finding: Finding, count: usize| {
+            (0..count).map(move |index| finding.clone().path(format!("spec.f{index}")))
+        };
+        report.findings = several(worst, 3).chain(several(least, 2_000)).collect();
+        report.causes = causes(&report.findings);
+        let text = text(&report);
+        assert!(text.len() <= LIMIT, "{}", text.len());
+        assert_eq!(text.matches("**error**").count(), 3);
+        let shown = text.matches("\n- ").count();
+        let notice = text.find("not shown").expect("a notice");
+        assert!(notice < text.find("**error**").expect("an error"), "it stands above the findings");
+        assert!(shown > 3 && text.contains(&format!("**{} of 2003 findings not shown**", 2_003 - shown)), "{shown}");
+    }
+
+    #[test]
+    fn input_makes_no_markup_and_mentions_nobody() {
+        let evil = "| a | `b` <img src=x> @octocat #1 [x](http://evil.example) ![y](z) **b** www.evil.example \\| $x$";
+        assert_snapshot!(escaped(evil, VALUE), @"&#124; a &#124; &#96;b&#96; &#60;img src=x&#62; &#64;<!-- -->octocat &#35;<!-- -->1 &#91;x&#93;(http&#58;<!-- -->//evil.example) &#33;&#91;y&#93;(z) &#42;&#42;b&#42;&#42; www&#46;<!-- -->evil.example &#92;&#124; &#36;<!-- -->x&#36;<!-- -->");
+        let mut report = check_report();
+        report.findings[0].witness = Some(serde_json::json!({"a": "```\n</details>\n````"}).into());
+        let text = text(&report);
+        assert!(text.contains("  `````yaml\n"), "{text}");
+    }
+
+    /// The text of one line of Markdown, as a parser reads it; `None` if there is any markup but comments.
+    fn read(line: &str) -> Option<String> {
+        let mut read = String::new();
+        for event in Parser::new_ext(line, Options::ENABLE_GFM | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH)
+        {
+            match event {
+                Event::Text(text) => read += &text,
+                Event::InlineHtml(html) if &*html == "<!-- -->" => {}
+                Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => {}
+                _ => return None,
+            }
+        }
+        Some(read)
+    }
+
+    #[test]
+    fn every_character_reads_back() {
+        assert_eq!(read("a **b**"), None);
+        for part in every_character(512) {
+            // In a report, text stands behind the severity.
+            let line = format!("x {} x", escaped(&part, 100_000));
+            assert_eq!(read(&line), Some(format!("x {} x", terminal_safe(&part))), "{line}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+        #[test]
+        fn hostile_text_stays_inside_its_line(evil in any::<String>().prop_filter("text", |text| !text.is_empty())) {
+            let line = escaped(&evil, 10_000);
+            let active = |c: char| "`|*_[]{}\\~+^@$".contains(c) || crate::escape::is_hidden(c);
+            prop_assert!(!line.chars().any(active), "{line:?}");
+            // Comments are the only tags.
+            prop_assert!(!line.replace("<!-- -->", "").contains(['<', '>']));
+            let read: String = entities_read(&line.replace("<!-- -->", ""));
+            prop_assert_eq!(read, terminal_safe(&evil));
+            let report = hostile_report(&evil);
+            let text = text(&report);
+            prop_assert!(!text.chars().any(|c| c != '\n' && crate::escape::is_hidden(c)));
+            // As many lines as for a harmless word, apart from those of the witness.
+            let lines = |text: &str| text.split("\n  <details>").next().expect("a part").lines().count();
+            prop_assert_eq!(lines(&text), lines(&super::text(&hostile_report("word"))));
+        }
+    }
+
+    fn entities_read(text: &str) -> String {
+        let mut read = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("&#") {
+            let (number, after) = after.split_once(';').expect("an entity");
+            read += before;
+            read.push(char::from_u32(number.parse().expect("a number")).expect("a character"));
+            rest = after;
+        }
+        read + rest
+    }
+}

@@ -1,0 +1,355 @@
+//! Findings as text: object and problem first, then the facts that prove it, then what to do; and the summary line of
+//! all rules.
+
+use pushback_events::{Millis, RuleLine};
+use pushback_manifest::excerpt::Excerpt;
+use pushback_objects::text::counted;
+use pushback_objects::{Finding, Position};
+use pushback_preflight::judge::{Outcome, RuleOutcome};
+use pushback_preflight::registry;
+use serde_json::Value;
+
+use crate::error_text::place;
+use crate::escape::{terminal_safe, terminal_safe_lines};
+use crate::excerpt_text::{excerpt_text, margin};
+use crate::finding_words::{advice, facts, rule_and_check, subject, weight, witness_yaml};
+use crate::theme::{Role, Theme, severity_role};
+use crate::words::{hang, shorten, took, wrap};
+
+/// Most characters of a value.
+pub(crate) const VALUE_LIMIT: usize = 200;
+/// Most characters of old and new value next to the field.
+const LABEL_LIMIT: usize = 70;
+/// Most lines of a witness.
+const WITNESS_LINES: usize = 16;
+
+/// One finding, followed by an empty line; `excerpt` holds the input lines that it is about.
+#[must_use]
+pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme, width: u16) -> String {
+    let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
+    let name = format!("{}[{}]", weight(finding), rule_and_check(finding));
+    let mut text = headline(&name, role, &finding.message, theme, width);
+    let margin = " ".repeat(excerpt.map_or(2, margin));
+    if let Some(position) = &finding.position {
+        text += &pointer_line(position, &margin, theme);
+    }
+    let change = excerpt.and_then(|_| short_change(finding, theme));
+    if let Some(excerpt) = excerpt {
+        text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme, width);
+    }
+    text.extend(subject(finding).map(|subject| fact("object", &subject, &margin, width)));
+    for (key, value) in facts(finding, theme.ellipsis()) {
+        let is_value = matches!(key, "old" | "new");
+        match () {
+            // The values are next to the field already.
+            () if is_value && change.is_some() => {}
+            () if is_value => text += &fact(key, &shorten(&value, VALUE_LIMIT, theme.ellipsis()), &margin, width),
+            () => text += &fact(key, &value, &margin, width),
+        }
+    }
+    if let Some(witness) = &finding.witness {
+        text += &format!("{margin} = witness:\n");
+        text += &witness_text(witness, &margin, theme, width);
+    }
+    for (key, value) in advice(finding) {
+        text += &fact(key, &value, &margin, width);
+    }
+    text.push('\n');
+    text
+}
+
+/// `error[CRDUpgradeSafety/minLength]: field "path": minLength added: 1`, further lines of the message below it.
+pub fn headline(name: &str, role: Role, message: &str, theme: Theme, width: u16) -> String {
+    let message = terminal_safe_lines(message);
+    let mut lines = message.lines();
+    let first = theme.paint(Role::Strong, lines.next().unwrap_or_default());
+    let mut text = hang(&format!("{}: {first}\n", theme.paint(role, &terminal_safe(name))), width);
+    for line in lines {
+        text += &hang(&format!("  {line}\n"), width);
+    }
+    text
+}
+
+/// ` --> new.yaml:41:15`, in one piece however long, so that it can be copied and followed.
+pub fn pointer_line(position: &Position, margin: &str, theme: Theme) -> String {
+    let arrow = theme.paint(Role::Pointer, "-->");
+    format!("{margin}{arrow} {}\n", theme.paint(Role::Pointer, &place(position)))
+}
+
+/// Short old and new values as one label of the field. A removed field is not in the input: its position is that of its
+/// parent.
+pub fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
+    let new = finding.new.as_ref()?.to_string();
+    let old = finding.old.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+    let short = old.chars().count() + new.chars().count() <= LABEL_LIMIT;
+    short.then(|| terminal_safe(&format!("{old} {} {new}", theme.arrow())).into_owned())
+}
+
+/// ` = key:  value`, with further lines below the value.
+pub fn fact(key: &str, value: &str, margin: &str, width: u16) -> String {
+    let lead = format!("{margin} = {:<8} ", format!("{key}:"));
+    let indent = lead.chars().count();
+    let lines = wrap(&terminal_safe(value), usize::from(width).saturating_sub(indent));
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        text += &(if number == 0 { format!("{lead}{line}") } else { format!("{:indent$}{line}", "") });
+        text.push('\n');
+    }
+    text
+}
+
+fn witness_text(witness: &Value, margin: &str, theme: Theme, width: u16) -> String {
+    let yaml = witness_yaml(witness);
+    let safe = terminal_safe_lines(yaml.trim_end());
+    let all: Vec<&str> = safe.lines().collect();
+    let mut text = String::new();
+    for line in all.iter().take(WITNESS_LINES) {
+        text += &hang(&format!("{margin}     {line}\n"), width);
+    }
+    if all.len() > WITNESS_LINES {
+        let more = all.len() - WITNESS_LINES;
+        text += &format!("{margin}     {} and {more} more lines, which --witness-dir DIR writes\n", theme.ellipsis());
+    }
+    text
+}
+
+/// `Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation passed   0.9s`, and below it
+/// why a rule was skipped or could not get its facts.
+#[must_use]
+pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, theme: Theme, width: u16) -> String {
+    let heading = theme.paint(Role::Strong, "Preflight");
+    // Findings about the policy belong to no rule.
+    if rules.iter().all(|rule| rule.name == registry::POLICY) {
+        return format!("{heading}  {}\n", theme.paint(Role::Caution, &no_rule_ran(outcome)));
+    }
+    let words: Vec<String> = rules.iter().map(|rule| rule_words(rule, theme)).collect();
+    // How long it took decides about no line break.
+    let line = format!("{heading}  {}: {}\n", counted(rules.len(), "rule"), words.join(", "));
+    let line = hang(&line, width.saturating_sub(10));
+    let mut text = format!("{}   {}\n", line.trim_end(), theme.paint(Role::Quiet, &took(elapsed)));
+    let mut reasons: Vec<(RuleOutcome, &str, Vec<&str>)> = Vec::new();
+    for (rule, reason) in rules.iter().flat_map(|rule| rule.reasons.iter().map(move |reason| (rule, reason))) {
+        match reasons.iter_mut().find(|(outcome, known, _)| *outcome == rule.outcome && known == reason) {
+            Some((_, _, rules)) => rules.push(&rule.name),
+            None => reasons.push((rule.outcome, reason, vec![&rule.name])),
+        }
+    }
+    for (outcome, reason, rules) in reasons {
+        text += &format!("  {} {}: {}\n", terminal_safe(&rules.join(", ")), outcome.as_str(), terminal_safe(reason));
+    }
+    hang(&text, width)
+}
+
+/// Without rules nothing passes, and what the server refused stays refused.
+#[must_use]
+pub fn no_rule_ran(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Passed => "no rule ran".to_owned(),
+        other => format!("{}; no rule ran", other.as_str()),
+    }
+}
+
+fn rule_words(rule: &RuleLine, theme: Theme) -> String {
+    let role = match rule.outcome {
+        RuleOutcome::Passed => Role::Good,
+        RuleOutcome::Warned => Role::Caution,
+        RuleOutcome::Failed | RuleOutcome::Unable => Role::Bad,
+        RuleOutcome::Skipped => Role::Quiet,
+    };
+    let numbers: Vec<String> = [
+        (rule.breaking, "breaking"),
+        (rule.unknown, "unknown"),
+        (rule.changes, if rule.changes == 1 { "change" } else { "changes" }),
+        (rule.waived, "waived"),
+    ]
+    .iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, word)| format!("{count} {word}"))
+    .collect();
+    let numbers = if numbers.is_empty() { String::new() } else { format!(" ({})", numbers.join(", ")) };
+    format!("{} {}{numbers}", terminal_safe(&rule.name), theme.paint(role, rule.outcome.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use pushback_objects::finding::LiveObjects;
+    use pushback_objects::{ObjectRef, Position, Severity, Verdict};
+    use serde_json::json;
+
+    use super::*;
+
+    fn scope_finding() -> Finding {
+        let object = ObjectRef {
+            group: "apiextensions.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            kind: "CustomResourceDefinition".to_owned(),
+            namespace: String::new(),
+            name: "foos.ex.com".to_owned(),
+        };
+        let mut finding =
+            Finding::new("CRDUpgradeSafety", "enum", Verdict::Breaking, object, "value \"B\" is no longer allowed")
+                .at(Some(Position { file: "new.yaml".to_owned(), line: 41, column: 15 }))
+                .path("spec.f")
+                .values(Some(json!(["A", "B"])), Some(json!(["A"])))
+                .remedy("keep the value, or serve a new version");
+        finding.severity = Severity::Error;
+        finding.version = Some("v1".to_owned());
+        finding.effect = Some("rejected".to_owned());
+        finding.blocks = Some("create".to_owned());
+        finding.witness = Some(
+            json!({"apiVersion": "ex.com/v1", "kind": "Foo", "metadata": {"name": "witness"}, "spec": {"f": "B"}})
+                .into(),
+        );
+        finding.live_objects = Some(LiveObjects::exactly(3, 112, vec!["team-a/w1".to_owned(), "team-b/z".to_owned()]));
+        finding.fingerprint = "9c1185a5deadbeef".to_owned();
+        finding
+    }
+
+    #[test]
+    fn a_finding_says_what_where_why_and_what_to_do() {
+        assert_snapshot!(finding_text(&scope_finding(), None, Theme { color: false, unicode: true }, 120), @r#"
+        error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = old:     ["A","B"]
+           = new:     ["A"]
+           = effect:  rejected on create
+           = live:    3 of 112 objects affected: team-a/w1, team-b/z, …
+           = witness:
+               apiVersion: ex.com/v1
+               kind: Foo
+               metadata:
+                 name: witness
+               spec:
+                 f: B
+           = fix:     keep the value, or serve a new version
+           = fingerprint: 9c1185a5deadbeef
+        "#);
+    }
+
+    #[test]
+    fn the_field_is_shown_where_it_stands_with_its_old_and_new_value() {
+        let mut finding = scope_finding();
+        let lines = ["        f:", "          type: string", "          enum: [A]"];
+        let excerpt = Excerpt { first_line: 39, lines: lines.map(str::to_owned).to_vec(), start: 10, length: 9 };
+        finding.live_objects = None;
+        let theme = Theme { color: false, unicode: true };
+        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme, 120), @r#"
+        error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           |
+        39 |         f:
+        40 |           type: string
+        41 |           enum: [A]
+           |           ^^^^^^^^^ ["A","B"] → ["A"]
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = effect:  rejected on create
+           = witness:
+               apiVersion: ex.com/v1
+               kind: Foo
+               metadata:
+                 name: witness
+               spec:
+                 f: B
+           = fix:     keep the value, or serve a new version
+           = fingerprint: 9c1185a5deadbeef
+        "#);
+        // Long values have their own lines, and a long witness is cut.
+        finding.old = Some(json!(["A".repeat(80)]));
+        finding.witness = Some(json!({"spec": vec![1; 40]}).into());
+        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme, 120), @r#"
+        error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           |
+        39 |         f:
+        40 |           type: string
+        41 |           enum: [A]
+           |           ^^^^^^^^^
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = old:     ["AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"]
+           = new:     ["A"]
+           = effect:  rejected on create
+           = witness:
+               spec:
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               - 1
+               … and 25 more lines, which --witness-dir DIR writes
+           = fix:     keep the value, or serve a new version
+           = fingerprint: 9c1185a5deadbeef
+        "#);
+    }
+
+    #[test]
+    fn a_waived_finding_says_so_and_why() {
+        let mut finding = scope_finding();
+        finding.severity = Severity::Info;
+        finding.waived = Some("no stored object uses B, checked on 2026-11-02".to_owned());
+        finding.witness = None;
+        finding.live_objects = None;
+        assert_snapshot!(finding_text(&finding, None, Theme::plain(), 120), @r#"
+        waived[CRDUpgradeSafety/enum]: value "B" is no longer allowed
+          --> new.yaml:41:15
+           = object:  CustomResourceDefinition foos.ex.com, version v1
+           = path:    spec.f
+           = old:     ["A","B"]
+           = new:     ["A"]
+           = effect:  rejected on create
+           = fix:     keep the value, or serve a new version
+           = waived:  no stored object uses B, checked on 2026-11-02
+        "#);
+    }
+
+    #[test]
+    fn a_finding_shows_hostile_text_instead_of_obeying_it() {
+        let mut finding = scope_finding();
+        finding.message = "a\u{1b}[2J\nhint: b".to_owned();
+        finding.old = Some(json!("\u{202e}x\u{9b}"));
+        finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}).into());
+        finding.remedy = Some("one\nerror: two".to_owned());
+        let text = finding_text(&finding, None, Theme::plain(), 120);
+        assert!(!text.chars().any(|c| c != '\n' && crate::escape::is_hidden(c)), "{text:?}");
+        assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("  ")), "{text}");
+    }
+
+    #[test]
+    fn every_rule_is_named_with_its_outcome_and_an_unable_one_with_its_reasons() {
+        let rule = |name: &str, outcome: RuleOutcome, breaking, reasons: &[&str]| RuleLine {
+            summary: None,
+            name: name.to_owned(),
+            outcome,
+            breaking,
+            unknown: 0,
+            changes: 0,
+            waived: 0,
+            reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        };
+        let rules = [
+            rule("CRDUpgradeSafety", RuleOutcome::Failed, 1, &[]),
+            rule("PermissionValidation", RuleOutcome::Skipped, 0, &["a directory has no permissions"]),
+            rule("StoredVersions", RuleOutcome::Unable, 0, &["cannot list widgets.example.com: forbidden"]),
+        ];
+        assert_snapshot!(preflight_text(Outcome::Refused, &rules, Millis(900), Theme::plain(), 120), @"
+        Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped, StoredVersions unable   0.9s
+          PermissionValidation skipped: a directory has no permissions
+          StoredVersions unable: cannot list widgets.example.com: forbidden
+        ");
+        assert_snapshot!(preflight_text(Outcome::Passed, &[], Millis(1), Theme::plain(), 120), @"Preflight  no rule ran");
+    }
+}

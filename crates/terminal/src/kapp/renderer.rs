@@ -1,0 +1,598 @@
+//! A run as kapp tells it: the target, the changes, then applying and waiting in batches. The engine starts a change as
+//! soon as what it waits for is done; what starts together is one batch here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pushback_cluster::NOT_FOUND;
+use pushback_events::exit::ExitCode;
+use pushback_events::{
+    Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, MissingApp, PlannedLine, Said, WaitOutcome,
+};
+use pushback_objects::ObjectRef;
+use pushback_preflight::{Operation, registry};
+use serde_json::Value;
+
+use super::style::Style;
+use super::ui::Ui;
+use super::{changes, errors, reports, state, words};
+use crate::live::renderer::{Moment, Renderer};
+use crate::log_text::{failed_containers, tagged};
+use crate::output::Output;
+
+/// Time between two reports about an object that is waited for: kapp does not look at it more often.
+const WAIT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Shows a run in kapp's words.
+#[derive(Debug)]
+pub struct KappRenderer {
+    ui: Ui,
+    command: String,
+    app: String,
+    namespace: String,
+    is_target_told: bool,
+    /// Changes that were deleted from the history.
+    trimmed: usize,
+    /// Changes of the plan, with what is only waited for.
+    total: usize,
+    done: usize,
+    /// Changes that have been started since the last header.
+    starting: Vec<(ObjectRef, Operation)>,
+    /// Changes whose write has not been answered yet.
+    writing: Vec<(ObjectRef, Operation)>,
+    /// Those of them that a webhook keeps from being written.
+    blocked: Vec<ObjectRef>,
+    /// The first that it kept from being written to the end, and for how many milliseconds that was tried.
+    blocked_to_the_end: Option<(Said, u64)>,
+    /// Changes that are waited for.
+    waiting: usize,
+    /// Lines about waits, held back until everything of the batch is written.
+    held: Vec<String>,
+    /// The counts in the last header about waiting.
+    told: Option<(usize, usize)>,
+    /// The plan that is shown: it is made anew where the app gets another name first.
+    shown: Option<Vec<(ObjectRef, Operation)>>,
+    /// Objects that are not written, until the first batch names them.
+    kept: Vec<(ObjectRef, Operation)>,
+    /// Objects that are not written.
+    all_kept: Vec<ObjectRef>,
+    /// Objects that are written and not waited for.
+    unawaited: BTreeSet<ObjectRef>,
+    /// Only a part of the app is deleted.
+    is_partial: bool,
+    failed_writes: Vec<Said>,
+    /// Objects that exist already, and that nothing is done about.
+    present: BTreeSet<ObjectRef>,
+    /// Objects that somebody else creates, and whether they were missing.
+    awaited: Vec<(ObjectRef, bool)>,
+    /// The first of them that did not come, and for how many milliseconds it was waited for.
+    absent: Option<(ObjectRef, u64)>,
+    /// What was told of objects that are waited for.
+    waits: BTreeMap<ObjectRef, Wait>,
+    /// How objects were when the wait for them ended.
+    endings: BTreeMap<ObjectRef, String>,
+}
+
+/// What was told of an object that is waited for.
+#[derive(Debug)]
+struct Wait {
+    lines: Vec<String>,
+    at: Duration,
+    /// What has come too soon after it.
+    later: Option<Vec<String>>,
+}
+
+impl KappRenderer {
+    /// Writes to these streams.
+    #[must_use]
+    pub fn new(style: Style, output: Output) -> Self {
+        Self {
+            ui: Ui::new(style, output),
+            command: String::new(),
+            app: String::new(),
+            namespace: String::new(),
+            is_target_told: false,
+            trimmed: 0,
+            total: 0,
+            done: 0,
+            starting: Vec::new(),
+            writing: Vec::new(),
+            blocked: Vec::new(),
+            blocked_to_the_end: None,
+            waiting: 0,
+            held: Vec::new(),
+            told: None,
+            shown: None,
+            kept: Vec::new(),
+            all_kept: Vec::new(),
+            unawaited: BTreeSet::new(),
+            is_partial: false,
+            failed_writes: Vec::new(),
+            present: BTreeSet::new(),
+            awaited: Vec::new(),
+            absent: None,
+            waits: BTreeMap::new(),
+            endings: BTreeMap::new(),
+        }
+    }
+
+    fn timed(&mut self, now: Moment, text: &str) {
+        self.ui.progress(&format!("{}: {text}", words::clock(now.wall)));
+    }
+
+    fn header(&mut self, now: Moment, what: &str) {
+        let text = format!("---- {what} [{}/{} done] ----", self.done, self.total);
+        self.timed(now, &text);
+    }
+
+    /// Prints what has started together.
+    fn start_batch(&mut self, now: Moment) {
+        if self.starting.is_empty() {
+            return;
+        }
+        self.print_batch(now);
+    }
+
+    fn print_batch(&mut self, now: Moment) {
+        let kept = std::mem::take(&mut self.kept);
+        self.waiting += kept.len();
+        let mut starting = kept;
+        starting.append(&mut self.starting);
+        self.header(now, &format!("applying {} changes", starting.len()));
+        for (object, operation) in starting {
+            let text = format!("{} {}", words::operation(operation), words::described(&object));
+            self.timed(now, &text);
+        }
+        self.told = None;
+    }
+
+    /// Prints what is known of waits, once nothing is being written.
+    fn tell_waits(&mut self, now: Moment) {
+        if !self.writing.is_empty() || (self.held.is_empty() && self.waiting == 0) {
+            return;
+        }
+        let held = std::mem::take(&mut self.held);
+        let finished = held.iter().filter(|line| line.starts_with("ok: ")).count();
+        let before = (self.waiting + finished, self.done - finished);
+        if !held.is_empty() || self.told.is_none() {
+            if self.told != Some(before) {
+                let (waiting, done) = before;
+                let text = format!("---- waiting on {waiting} changes [{done}/{} done] ----", self.total);
+                self.timed(now, &text);
+            }
+            held.iter().for_each(|line| self.timed(now, line));
+            self.told = Some(before);
+        }
+    }
+
+    /// Tells how an object is, unless that was told a moment ago.
+    fn wait(&mut self, object: &ObjectRef, lines: Vec<String>, now: Moment) {
+        match self.waits.get_mut(object) {
+            Some(told) if told.lines == lines => told.later = None,
+            Some(told) if now.elapsed < told.at + WAIT_INTERVAL => told.later = Some(lines),
+            _ => {
+                self.held.extend(lines.iter().cloned());
+                self.waits.insert(object.clone(), Wait { lines, at: now.elapsed, later: None });
+            }
+        }
+    }
+
+    /// Tells what was held back long enough; `at_once`, all of it.
+    fn tell_later(&mut self, now: Moment, at_once: bool) {
+        for told in self.waits.values_mut().filter(|told| at_once || now.elapsed >= told.at + WAIT_INTERVAL) {
+            if let Some(lines) = told.later.take() {
+                self.held.extend(lines.iter().cloned());
+                (told.lines, told.at) = (lines, now.elapsed);
+            }
+        }
+    }
+
+    /// Tells once more what is still waited for, after something else was done.
+    fn tell_rest(&mut self, now: Moment) {
+        let state = (self.waiting, self.done);
+        if self.writing.is_empty() && self.starting.is_empty() && self.waiting > 0 && self.told != Some(state) {
+            self.header(now, &format!("waiting on {} changes", self.waiting));
+            self.told = Some(state);
+        }
+    }
+
+    /// kapp learns of a refusal from its write, so that the write is told before it.
+    fn refused_batch(&mut self, said: &[Said], now: Moment) {
+        self.starting = said.iter().map(|said| (said.object.clone(), said.operation)).collect();
+        self.print_batch(now);
+    }
+
+    fn plan(&mut self, changes: &[PlannedLine], others: &[PlannedLine], now: Moment) {
+        let is_present = |line: &PlannedLine| {
+            line.operation == Operation::Exists && line.whole.as_ref().is_some_and(|whole| !whole.created.is_empty())
+        };
+        self.present = changes.iter().filter(|line| is_present(line)).map(|line| line.object.clone()).collect();
+        let missing: Vec<PlannedLine>;
+        let changes = match self.present.is_empty() {
+            true => changes,
+            false => {
+                missing = changes.iter().filter(|line| !is_present(line)).cloned().collect();
+                &missing
+            }
+        };
+        // What is only waited for has no part in a run that waits for nothing.
+        let others: Vec<PlannedLine> = match self.ui.style().no_wait {
+            true => others.iter().filter(|line| line.operation != Operation::Noop).cloned().collect(),
+            false => others.to_vec(),
+        };
+        self.total = changes.len() + others.len();
+        self.done = 0;
+        let awaited = changes.iter().filter(|line| line.operation == Operation::Exists);
+        self.awaited = awaited.map(|line| (line.object.clone(), false)).collect();
+        self.all_kept = others.iter().map(|line| line.object.clone()).collect();
+        self.kept = others.iter().map(|line| (line.object.clone(), line.operation)).collect();
+        let is_unawaited = |line: &&PlannedLine| line.whole.as_ref().is_some_and(|whole| whole.awaited.is_none());
+        self.unawaited = changes.iter().filter(is_unawaited).map(|line| line.object.clone()).collect();
+        let lines = changes.iter().chain(&others).map(|line| (line.object.clone(), line.operation)).collect();
+        if self.shown.as_ref() != Some(&lines) {
+            changes::show(&mut self.ui, changes, &others, now.wall);
+        }
+        self.shown = Some(lines);
+    }
+
+    /// Tells once of each object that it does not exist yet.
+    fn missing(&mut self, request: &str, now: Moment) {
+        let is_asked = |object: &ObjectRef| request == format!("{} {object}", Operation::Exists.as_str());
+        let asked = self.awaited.iter_mut().find(|(object, was_missing)| !was_missing && is_asked(object));
+        let Some((object, was_missing)) = asked else { return };
+        *was_missing = true;
+        self.starting.push((object.clone(), Operation::Exists));
+        self.print_batch(now);
+        self.timed(now, &format!(" ^ Retryable error: {}", words::ABSENT));
+    }
+
+    /// Tells once of each object that a webhook keeps it from being written.
+    fn blocked(&mut self, request: &str, reason: &str, now: Moment) {
+        let is_asked = |(object, operation): &&(ObjectRef, Operation)| {
+            request == format!("{} {object}", operation.as_str()) && !self.blocked.contains(object)
+        };
+        let Some((object, operation)) = self.writing.iter().find(is_asked).filter(|_| words::is_of_webhook(reason))
+        else {
+            return;
+        };
+        let (object, operation) = (object.clone(), *operation);
+        let said = Said { object, operation, message: reason.to_owned(), reason: words::INTERNAL_ERROR.to_owned() };
+        self.timed(now, &format!(" ^ Retryable error: {}", errors::of_write(&said)));
+        self.blocked.push(said.object);
+    }
+
+    /// Tells that everything is done, where there was something to do.
+    fn complete(&mut self, exit_code: u8, now: Moment) {
+        let is_done = [ExitCode::Success, ExitCode::Changes].iter().any(|code| code.code() == exit_code);
+        let is_deletion = self.command == "delete" && self.shown.is_some();
+        if (self.total > 0 || self.is_partial || is_deletion) && is_done && self.command != "diff" {
+            self.header(now, "applying complete");
+            self.header(now, "waiting complete");
+            let trimmed = std::mem::take(&mut self.trimmed);
+            if trimmed > 0 {
+                self.ui.line(&format!("Deleted {trimmed} older app changes"));
+            }
+        }
+    }
+
+    fn completed(&mut self, object: &ObjectRef, operation: Operation, now: Moment) {
+        if operation == Operation::Noop && !self.all_kept.contains(object) {
+            return;
+        }
+        if self.awaited.iter().any(|(awaited, was_missing)| awaited == object && *was_missing) {
+            let text = format!("{} {}", words::operation(operation), words::described(object));
+            self.timed(now, &text);
+        }
+        if self.writing.is_empty() && self.kept.iter().any(|(kept, _)| kept == object) {
+            self.print_batch(now);
+        }
+        let wait = match operation {
+            _ if self.ui.style().no_wait || self.unawaited.contains(object) => "noop",
+            Operation::Delete => "delete",
+            _ => "reconcile",
+        };
+        self.waits.remove(object);
+        self.waiting = self.waiting.saturating_sub(1);
+        self.done += 1;
+        self.held.push(format!("ok: {wait} {}", words::described(object)));
+        if let Some(ending) = self.endings.remove(object).filter(|ending| !ending.is_empty()) {
+            self.held.push(format!(" ^ {ending}"));
+        }
+    }
+}
+
+impl Renderer for KappRenderer {
+    fn event(&mut self, event: &Event, now: Moment) {
+        if let Event::ChangeStart { object, .. } | Event::ChangeDone { object, .. } | Event::Completed { object, .. } =
+            event
+            && self.present.contains(object)
+        {
+            return;
+        }
+        if !matches!(event, Event::ChangeStart { .. }) {
+            self.start_batch(now);
+        }
+        match event {
+            Event::RunStart { command, app, namespace, target, .. } => {
+                self.command.clone_from(command);
+                self.app.clone_from(app);
+                self.namespace.clone_from(namespace);
+                // Told once, however many apps the run is about.
+                if let Some(target) = target.as_ref().filter(|_| !self.is_target_told) {
+                    reports::target(&mut self.ui, target);
+                    self.is_target_told = true;
+                }
+            }
+            Event::AppStart { app, namespace, directory } => {
+                let line = match directory {
+                    Some(path) => format!("--- deploying app '{app}' (namespace: {namespace}) from {path}"),
+                    None => format!("--- deleting app '{app}' (namespace: {namespace})"),
+                };
+                self.ui.line(&line);
+                self.shown = None;
+            }
+            Event::HistoryTrimmed { deleted } => self.trimmed = *deleted,
+            Event::AppEnd { exit_code, .. } => {
+                self.tell_waits(now);
+                self.complete(*exit_code, now);
+                (self.total, self.is_partial, self.shown) = (0, false, None);
+            }
+            Event::Plan { changes, others, .. } => self.plan(changes, others, now),
+            Event::ChangeStart { object, operation } => {
+                if self.starting.is_empty() {
+                    self.tell_waits(now);
+                }
+                self.starting.push((object.clone(), *operation));
+                self.writing.push((object.clone(), *operation));
+            }
+            Event::ChangeDone { object, operation, outcome, message, reason, elapsed } => {
+                self.writing.retain(|(written, _)| written != object);
+                let is_absent = *operation == Operation::Exists && reason == NOT_FOUND;
+                if *outcome == ChangeOutcome::Failed && is_absent && self.absent.is_none() {
+                    self.absent = Some((object.clone(), elapsed.0));
+                }
+                if *outcome == ChangeOutcome::Failed && (self.failed_writes.is_empty() || self.ui.style().all_errors) {
+                    let (object, operation) = (object.clone(), *operation);
+                    let said = Said { object, operation, message: message.clone(), reason: reason.clone() };
+                    if self.blocked.contains(&said.object) && self.blocked_to_the_end.is_none() {
+                        self.blocked_to_the_end = Some((said.clone(), elapsed.0));
+                    }
+                    self.failed_writes.push(said);
+                }
+                if matches!(outcome, ChangeOutcome::Ok | ChangeOutcome::Requested) {
+                    self.waiting += 1;
+                }
+            }
+            Event::Completed { object, operation } => self.completed(object, *operation, now),
+            Event::Retry { request, reason, .. } => {
+                self.missing(request, now);
+                self.blocked(request, reason, now);
+            }
+            Event::WaitProgress { object, wanted, message, seen, .. } => {
+                if !self.kept.is_empty() && self.writing.is_empty() {
+                    self.print_batch(now);
+                }
+                let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
+                let message = state::awaited(seen, message, false);
+                let mut lines = vec![format!("ongoing: {wait} {}", words::described(object))];
+                if !message.is_empty() {
+                    lines.push(format!(" ^ {message}"));
+                }
+                lines.extend(children(&seen.below));
+                self.wait(object, lines, now);
+            }
+            Event::WaitDone { object, wanted: Awaited::Ready, outcome: WaitOutcome::Ok, seen, .. } => {
+                self.endings.insert(object.clone(), state::ready(seen));
+            }
+            Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, seen, .. } => {
+                if !self.kept.is_empty() && self.writing.is_empty() {
+                    self.print_batch(now);
+                }
+                let message = state::awaited(seen, message, true);
+                let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
+                self.waits.remove(object);
+                self.held.push(format!("fail: {wait} {}", words::described(object)));
+                if !message.is_empty() {
+                    self.held.push(format!(" ^ {message}"));
+                }
+                self.endings.insert(object.clone(), message);
+            }
+            Event::Log { log } => self.ui.progress(&format!("logs | {}", tagged(log))),
+            // Only those about what is written: kapp reads in silence.
+            Event::Warning { code, message, object: Some(_), .. } if code == "server" => {
+                self.ui.progress(&format!("Warning: {message}"));
+            }
+            // kapp says nothing of what has no effect.
+            Event::Warning { code, message, position: Some(position), .. }
+                if ["annotation", "config-key"].contains(&code.as_str()) =>
+            {
+                self.ui.note(&format!("Warning: {position}: {message}\n"));
+            }
+            Event::NoApp { elsewhere } => {
+                let (app, namespace) = (self.app.clone(), self.namespace.clone());
+                let missing = MissingApp { app, namespace, elsewhere: elsewhere.clone() };
+                self.ui.line(&errors::no_app(&missing, ""));
+            }
+            Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, .. } => {
+                let (app, namespace) = (&self.app, &self.namespace);
+                let text = format!(
+                    "App '{app}' (namespace: {namespace}) will not be fully deleted because some resources are excluded \
+                     by filters"
+                );
+                self.ui.line(&text);
+                self.is_partial = true;
+            }
+            Event::RunEnd { exit_code, error, cause, unfinished, .. } => {
+                self.tell_later(now, true);
+                self.tell_waits(now);
+                let is_diff = self.command == "diff";
+                let cause = cause.as_deref();
+                if let Some(EndCause::Refused { said, findings, .. }) = cause
+                    && !said.is_empty()
+                    && !is_diff
+                    && findings.iter().all(|finding| finding.rule == registry::SERVER)
+                {
+                    self.refused_batch(said, now);
+                }
+                let text = errors::text(&errors::End {
+                    code: *exit_code,
+                    error,
+                    cause,
+                    unfinished,
+                    endings: &self.endings,
+                    all_errors: self.ui.style().all_errors,
+                    is_diff,
+                    failed_writes: &self.failed_writes,
+                    absent: self.absent.as_ref(),
+                    blocked: self.blocked_to_the_end.as_ref(),
+                });
+                self.complete(*exit_code, now);
+                if text.is_empty() {
+                    self.ui.line("Succeeded");
+                } else {
+                    self.tell_rest(now);
+                    unfinished.iter().for_each(|line| self.ui.note(&failed_containers(&line.containers, "")));
+                    self.ui.error(&text);
+                }
+            }
+            _ => {}
+        }
+        if matches!(event, Event::WaitProgress { .. }) {
+            self.tell_waits(now);
+        }
+    }
+
+    fn tick(&mut self, now: Moment) {
+        self.start_batch(now);
+        self.tell_later(now, false);
+        self.tell_waits(now);
+        self.tell_rest(now);
+    }
+
+    fn tick_every(&self) -> Duration {
+        Duration::from_millis(100)
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.ui.finish()
+    }
+}
+
+/// What lies below an awaited object: ReplicaSets before Pods, each kind from the last name to the first.
+fn children(below: &[Arc<Value>]) -> impl Iterator<Item = String> {
+    let mut children: Vec<(ObjectRef, &Value)> = below.iter().map(|child| (ObjectRef::of(child), &**child)).collect();
+    children.sort_by(|(one, _), (other, _)| (&other.kind, &other.name).cmp(&(&one.kind, &one.name)));
+    children.into_iter().flat_map(|(child, object)| {
+        let (state, message) = state::of(object);
+        let line = format!(" L {state}: waiting on {}", words::described(&child));
+        std::iter::once(line).chain((!message.is_empty()).then(|| format!("    ^ {message}")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixture::{Captured, at, at_millis, wait_progress};
+
+    fn config_map(name: &str) -> ObjectRef {
+        let [version, kind, namespace, name] = ["v1", "ConfigMap", "shop", name].map(str::to_owned);
+        ObjectRef { group: String::new(), version, kind, namespace, name }
+    }
+
+    fn start(name: &str) -> Event {
+        Event::ChangeStart { object: config_map(name), operation: Operation::Create }
+    }
+
+    fn done(name: &str) -> [Event; 2] {
+        let (object, operation) = (config_map(name), Operation::Create);
+        let outcome = ChangeOutcome::Ok;
+        let written = Event::ChangeDone {
+            object: object.clone(),
+            operation,
+            outcome,
+            message: String::new(),
+            reason: String::new(),
+            elapsed: at(0).elapsed.into(),
+        };
+        [written, Event::Completed { object, operation }]
+    }
+
+    #[test]
+    fn what_lies_below_is_told_from_the_last_name_to_the_first() {
+        let object = |api_version: &str, kind: &str, name: &str, status: Value| {
+            let metadata = json!({"name": name, "namespace": "shop"});
+            Arc::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status}))
+        };
+        let conditions = ["Initialized", "Ready", "PodScheduled"].map(|name| json!({"type": name, "status": "True"}));
+        let running = json!({"phase": "Running", "conditions": conditions});
+        let waiting = json!({"phase": "Pending", "containerStatuses": [
+            {"name": "web", "state": {"waiting": {"reason": "ContainerCreating"}}}]});
+        let below = [
+            object("apps/v1", "ReplicaSet", "web-1", json!({})),
+            object("v1", "Pod", "web-1-a", running),
+            object("v1", "Pod", "web-2-b", waiting),
+            object("apps/v1", "ReplicaSet", "web-2", json!({})),
+        ];
+        let lines = [
+            " L ok: waiting on replicaset/web-2 (apps/v1) namespace: shop",
+            " L ok: waiting on replicaset/web-1 (apps/v1) namespace: shop",
+            " L ongoing: waiting on pod/web-2-b (v1) namespace: shop",
+            "    ^ Pending: ContainerCreating",
+            " L ok: waiting on pod/web-1-a (v1) namespace: shop",
+        ];
+        assert_eq!(children(&below).collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn an_object_that_is_waited_for_is_told_about_once_a_second() {
+        let captured = Captured::default();
+        let (data, progress) = captured.writers();
+        let mut renderer = KappRenderer::new(Style { tty: true, ..Style::default() }, Output::new(data, progress));
+        (renderer.total, renderer.waiting) = (1, 1);
+        for (millis, message) in [(0, "one"), (300, "two"), (600, "three"), (1_400, "four"), (1_500, "five")] {
+            renderer.event(&wait_progress(&config_map("a"), message, &[], millis), at_millis(millis));
+            renderer.tick(at_millis(millis + 500));
+        }
+        let [_, ready] = done("a");
+        renderer.event(&ready, at_millis(1_600));
+        renderer.tick(at_millis(3_000));
+        insta::assert_snapshot!(captured.data(), @r"
+        12:04:10PM: ---- waiting on 1 changes [0/1 done] ----
+        12:04:10PM: ongoing: reconcile configmap/a (v1) namespace: shop
+        12:04:10PM:  ^ One
+        12:04:11PM: ongoing: reconcile configmap/a (v1) namespace: shop
+        12:04:11PM:  ^ Three
+        12:04:13PM: ok: reconcile configmap/a (v1) namespace: shop
+        ");
+    }
+
+    #[test]
+    fn what_starts_together_is_a_batch_and_is_told_when_all_of_it_is_written() {
+        let captured = Captured::default();
+        let (data, progress) = captured.writers();
+        let style = Style { tty: true, ..Style::default() };
+        let mut renderer = KappRenderer::new(style, Output::new(data, progress));
+        renderer.total = 3;
+        let [[one, one_ready], [two, two_ready], [three, three_ready]] = ["a", "b", "c"].map(done);
+        for event in [start("a"), start("b"), one, one_ready, two, two_ready, start("c"), three, three_ready] {
+            renderer.event(&event, at(0));
+        }
+        renderer.tick(at(0));
+        insta::assert_snapshot!(captured.data(), @r"
+        12:04:10PM: ---- applying 2 changes [0/3 done] ----
+        12:04:10PM: create configmap/a (v1) namespace: shop
+        12:04:10PM: create configmap/b (v1) namespace: shop
+        12:04:10PM: ---- waiting on 2 changes [0/3 done] ----
+        12:04:10PM: ok: reconcile configmap/a (v1) namespace: shop
+        12:04:10PM: ok: reconcile configmap/b (v1) namespace: shop
+        12:04:10PM: ---- applying 1 changes [2/3 done] ----
+        12:04:10PM: create configmap/c (v1) namespace: shop
+        12:04:10PM: ---- waiting on 1 changes [2/3 done] ----
+        12:04:10PM: ok: reconcile configmap/c (v1) namespace: shop
+        ");
+    }
+}

@@ -1,8 +1,0 @@
-//! Builds paths from constants, to look up the position of an error or warning.
-
-use pushback_preflight::PathSegment;
-
-/// The path with these keys.
-pub(super) fn path(segments: &[&str]) -> Vec<PathSegment> {
-    segments.iter().map(|&segment| segment.into()).collect()
-}
