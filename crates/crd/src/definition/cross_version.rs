@@ -58,7 +58,7 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
             was_converted: upgrade.old.strategy() == Strategy::Webhook && upgrade.old.version(to).is_some(),
             is_served: upgrade.new.version(to).is_some_and(|version| version.served),
         };
-        let mut differences = contain::compare(&source, &target, upgrade.server);
+        let mut differences = upgrade.compare(&source, &target);
         if !change.was_converted {
             let seen = retyped_before(upgrade, &source, to);
             differences.retain(|difference| !is_of_types(difference) || !seen.contains(&difference.path));
@@ -100,7 +100,7 @@ fn declares(schema: &Schema, path: &[SchemaStep]) -> bool {
 fn retyped_before(upgrade: &Upgrade<'_>, source: &Resource<'_>, to: &str) -> Vec<Vec<SchemaStep>> {
     let was_served = upgrade.old.strategy() == Strategy::None && upgrade.old.version(to).is_some_and(|it| it.served);
     let Some(before) = upgrade.old_resource(to).filter(|_| was_served) else { return Vec::new() };
-    let differences = contain::compare(source, &before, upgrade.server).into_iter();
+    let differences = upgrade.compare(source, &before).into_iter();
     differences.filter(is_of_types).map(|difference| difference.path).collect()
 }
 
@@ -144,7 +144,7 @@ fn is_reported(reported: &Losses, difference: &Difference) -> bool {
 /// What conversion drops. Conversion does not validate, whatever the target version requires of a write.
 fn converted(upgrade: &Upgrade<'_>, source: &Resource<'_>, target: &Resource<'_>) -> Vec<Difference> {
     let schema = target.schema.without_constraints(source.schema);
-    contain::compare(source, &Resource { schema: &schema, scale: None, ..*target }, upgrade.server)
+    upgrade.compare(source, &Resource { schema: &schema, scale: None, ..*target })
 }
 
 /// Every conversion: clients write in a served version, objects are stored in the storage version, and clients read

@@ -50,7 +50,7 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, changes: &mut Changes) {
 /// An object of the version that loses a field.
 fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
     let (old, new) = (upgrade.old_resource(version.name)?, upgrade.new_resource(version.name)?);
-    contain::compare(&old, &new, upgrade.server).into_iter().find_map(|difference| match difference.proof {
+    upgrade.compare(&old, &new).into_iter().find_map(|difference| match difference.proof {
         contain::SchemaProof::Breaking { witness, damage } if damage.effect == Effect::Pruned => Some(witness),
         _ => None,
     })

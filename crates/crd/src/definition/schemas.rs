@@ -24,7 +24,7 @@ fn version(upgrade: &Upgrade<'_>, name: &str, changes: &mut Changes) {
     }
     let is_served = upgrade.new.version(name).is_some_and(|version| version.served);
     let perhaps_stored = !is_served && !upgrade.old.stored_versions().contains(&name);
-    for difference in contain::compare(&old, &new, upgrade.server) {
+    for difference in upgrade.compare(&old, &new) {
         // No client writes in this version. Objects stored in it are still decoded by its schema (fields are pruned,
         // defaults filled in) but not validated.
         let is_moot = !is_served && only_refuses_writes(&difference);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Crd, Strategy, Version};
 use crate::schema::Schema;
+use crate::schema::contain::{self, Budget, Difference};
 use crate::schema::pipeline::{Resource, Server};
 
 /// An in-place change of a definition.
@@ -20,6 +21,8 @@ pub struct Upgrade<'a> {
     pub server: Server,
     /// The parsed schemas of both.
     pub schemas: Arc<Schemas>,
+    /// The rest of the work that its comparisons may take.
+    pub budget: Budget,
 }
 
 /// The parsed schemas of both definitions, by version.
@@ -47,13 +50,19 @@ impl<'a> Upgrade<'a> {
     pub fn of(old: &'a Value, new: &'a Value, server: Server) -> Self {
         let (old, new) = (Crd::of(old), Crd::of(new));
         let schemas = Arc::new(Schemas::of(&old, &new));
-        Self { old, new, server, schemas }
+        Self { old, new, server, schemas, budget: Budget::default() }
     }
 
     /// Like [`Upgrade::of`], with schemas that were parsed before.
     #[must_use]
     pub fn with_schemas(old: &'a Value, new: &'a Value, server: Server, schemas: Arc<Schemas>) -> Self {
-        Self { old: Crd::of(old), new: Crd::of(new), server, schemas }
+        Self { old: Crd::of(old), new: Crd::of(new), server, schemas, budget: Budget::default() }
+    }
+
+    /// Compares two versions within the budget of all comparisons.
+    #[must_use]
+    pub fn compare(&self, old: &Resource<'_>, new: &Resource<'_>) -> Vec<Difference> {
+        contain::compare_within(old, new, self.server, &self.budget)
     }
 
     /// A version of the old definition; `None` if it does not have it.

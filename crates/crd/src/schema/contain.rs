@@ -4,6 +4,7 @@
 mod affected;
 mod bounded;
 mod branches;
+mod budget;
 mod claims;
 mod compare;
 mod confirm;
@@ -46,9 +47,10 @@ mod tests;
 
 pub use affected::{AffectedObject, BareObject, FieldLoss, affected_object, bare_object, field_loss};
 pub(crate) use branches::{branches_of, new_branches};
+pub use budget::Budget;
 #[cfg(feature = "testing")]
 pub use compare::count_differences;
-pub use compare::{compare, compare_and_count, harmed_value, object_with, unscalable_object};
+pub use compare::{compare, compare_and_count, compare_within, harmed_value, object_with, unscalable_object};
 pub use confirm::{DISAGREEMENT, Damage, Effect, in_version};
 pub use difference::{Difference, SchemaProof, Spent};
 pub use step::SchemaStep;

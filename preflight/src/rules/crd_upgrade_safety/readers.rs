@@ -26,7 +26,7 @@ pub(super) fn surprised(subject: &Subject<'_>, changes: &[DefinitionChange]) -> 
     let mut findings = Vec::new();
     for (_, new) in upgrade.compared_versions().filter(|(_, new)| new.served) {
         let Some((before, after)) = upgrade.resources(new.name) else { continue };
-        for back in contain::compare(&after, &before, upgrade.server) {
+        for back in upgrade.compare(&after, &before) {
             // Changes that break objects are reported elsewhere.
             let forward = known.get(&(new.name, back.path.as_slice(), back.keyword));
             let forward = forward.filter(|forward| matches!(forward.proof, Proof::Safe(_)));

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use serde_json::{Value, json};
 
-use super::confirm;
+use super::budget::Budget;
 use super::difference::{Difference, Spent};
 use super::formula::{Formula, Level, Role};
 use super::judge::Judge;
@@ -20,23 +20,39 @@ use crate::schema::pipeline::{self, Resource, Server};
 /// old schema, then of the new one.
 #[must_use]
 pub fn compare(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> Vec<Difference> {
-    compare_and_count(old, new, server).0
+    compare_within(old, new, server, &Budget::default())
 }
 
 /// Like [`compare`], with the work that it took.
 #[must_use]
 pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server) -> (Vec<Difference>, Spent) {
+    let budget = Budget::default();
+    let before = budget.left();
+    let differences = compare_within(old, new, server, &budget);
+    let after = budget.left();
+    let spent = Spent {
+        steps: before.steps - after.steps,
+        automata: before.automata - after.automata,
+        values: before.values - after.values,
+    };
+    (differences, spent)
+}
+
+/// Like [`compare`], with the rest of a budget that several comparisons share.
+#[must_use]
+pub fn compare_within(old: &Resource<'_>, new: &Resource<'_>, server: Server, budget: &Budget) -> Vec<Difference> {
     let (met_old, met_new) = (met(old, server), met(new, server));
     let before = met_old.as_ref().unwrap_or(old.schema);
     let after = met_new.as_ref().unwrap_or(new.schema);
     if before.digest == after.digest {
-        return (Vec::new(), Spent::default());
+        return Vec::new();
     }
     let alone = if old.status { status::written_alone(before) } else { None };
     let searched = alone.as_ref().unwrap_or(before);
     let envelope = envelope(old);
-    let values = Cell::new(confirm::VALUES);
-    let solver = Solver::default();
+    let left = budget.left();
+    let values = Cell::new(left.values);
+    let solver = Solver::new(left.steps, left.automata);
     let rules = rules_of(before) + rules_of(after);
     // Earlier evaluations on this thread do not count.
     let _ = cel::steps_taken();
@@ -50,9 +66,13 @@ pub fn compare_and_count(old: &Resource<'_>, new: &Resource<'_>, server: Server)
     let mut judged: Vec<(usize, Difference)> =
         others.into_iter().chain(rules).map(|(place, suspect)| (place, judge.judge(suspect))).collect();
     judged.sort_by_key(|(place, _)| *place);
-    let (steps, automata) = judge.solver.spent();
-    let spent = Spent { steps, automata, values: confirm::VALUES - values.get() };
-    (judged.into_iter().map(|(_, difference)| difference).collect(), spent)
+    let (steps, automata) = judge.solver.left();
+    budget.take(Spent {
+        steps: left.steps - steps,
+        automata: left.automata - automata,
+        values: left.values - values.get(),
+    });
+    judged.into_iter().map(|(_, difference)| difference).collect()
 }
 
 /// The schema as this server applies it, if that differs from the written one.

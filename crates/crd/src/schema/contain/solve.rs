@@ -19,10 +19,10 @@ use crate::schema::model::{MAX_DEPTH, Schema};
 pub(super) const STEPS: u64 = 20_000;
 
 /// Maximum number of steps of all searches of one comparison together.
-const ALL_STEPS: u64 = 1_000_000;
+pub(super) const ALL_STEPS: u64 = 1_000_000;
 
 /// Maximum number of automaton steps of one comparison.
-const AUTOMATA: u64 = 60_000_000;
+pub(super) const AUTOMATA: u64 = 60_000_000;
 
 /// Maximum number of nested open choices.
 const MOST_CHOICES: usize = 1_000;
@@ -54,10 +54,17 @@ pub(super) struct Solver {
 
 impl Default for Solver {
     fn default() -> Self {
+        Self::new(ALL_STEPS, AUTOMATA)
+    }
+}
+
+impl Solver {
+    /// A solver that may take this many steps, and this many of automata.
+    pub(super) fn new(all_steps: u64, automata: u64) -> Self {
         Self {
             steps: 0,
-            all_steps: ALL_STEPS,
-            automata: AUTOMATA,
+            all_steps,
+            automata,
             texts: Asked::default(),
             depth: 0,
             choices: 0,
@@ -65,9 +72,7 @@ impl Default for Solver {
             examples: HashMap::new(),
         }
     }
-}
 
-impl Solver {
     /// Searches for a value, within the steps of one search.
     pub(super) fn search(&mut self, formulas: Vec<Formula<'_>>) -> Outcome {
         self.bounded(|solver| solver.solve(formulas))
@@ -88,9 +93,9 @@ impl Solver {
         outcome
     }
 
-    /// Steps used by all searches, and those used by automata.
-    pub(super) fn spent(&self) -> (u64, u64) {
-        (ALL_STEPS - self.all_steps, AUTOMATA - self.automata)
+    /// Steps left for searches, and for automata.
+    pub(super) fn left(&self) -> (u64, u64) {
+        (self.all_steps, self.automata)
     }
 
     /// Spends one step, and those for this many copies; false if none are left.

@@ -1,0 +1,98 @@
+//! Work that the comparisons of one CRD may take together: a CRD may have any number of versions, and each is compared with
+//! itself and with others.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::confirm;
+use super::difference::Spent;
+use super::solve::{ALL_STEPS, AUTOMATA};
+
+/// The rest of the work that comparisons may take. Copies share it.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Mutex<Spent>>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Spent { steps: ALL_STEPS, automata: AUTOMATA, values: confirm::VALUES })))
+    }
+}
+
+impl Budget {
+    /// Returns the rest.
+    #[must_use]
+    pub fn left(&self) -> Spent {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a comparison has spent.
+    pub(super) fn take(&self, spent: Spent) {
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        left.steps = left.steps.saturating_sub(spent.steps);
+        left.automata = left.automata.saturating_sub(spent.automata);
+        left.values = left.values.saturating_sub(spent.values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::definition::{Upgrade, compare};
+    use crate::schema::contain::SchemaProof;
+    use crate::schema::pipeline::Server;
+
+    /// A CRD whose versions have one field with this pattern and one with this length.
+    fn crd(versions: usize, pattern: &str, most: u32) -> Value {
+        let version = |number: usize| {
+            let fields =
+                json!({"a": {"type": "string", "pattern": pattern}, "b": {"type": "string", "maxLength": most}});
+            let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {
+                "spec": {"type": "object", "properties": fields}, format!("only{number}"): {"type": "string"},
+            }}});
+            json!({"name": format!("v{number}"), "served": true, "storage": number == 1, "schema": schema})
+        };
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+                "versions": (1..=versions).map(version).collect::<Vec<_>>(),
+            },
+            "status": {"storedVersions": ["v1"]},
+        })
+    }
+
+    #[test]
+    fn comparisons_of_all_versions_share_a_budget() {
+        let spent = |versions: usize| {
+            let (old, new) = (crd(versions, "^[a-z]{1,9}$", 9), crd(versions, "^[a-y]{1,9}$", 8));
+            let upgrade = Upgrade::of(&old, &new, Server::default());
+            let full = upgrade.budget.left();
+            assert!(!compare(&upgrade).is_empty());
+            let left = upgrade.budget.left();
+            [full.steps - left.steps, full.automata - left.automata, full.values - left.values]
+        };
+        let (one, three) = (spent(1), spent(3));
+        assert!(one.iter().zip(three).all(|(one, three)| *one > 0 && three >= 3 * one), "{one:?} {three:?}");
+    }
+
+    #[test]
+    fn comparison_without_budget_proves_nothing_and_spends_nothing() {
+        let (old, new) = (crd(1, "^[a-z]{1,9}$", 9), crd(1, "^[a-z]{1,10}$", 8));
+        let upgrade = Upgrade::of(&old, &new, Server::default());
+        let (before, after) = upgrade.resources("v1").expect("both sides");
+        let is_safe = |proof: &SchemaProof| *proof == SchemaProof::Safe;
+        let proofs = |upgrade: &Upgrade<'_>| -> Vec<SchemaProof> {
+            upgrade.compare(&before, &after).into_iter().map(|difference| difference.proof).collect()
+        };
+        assert_eq!(proofs(&upgrade).iter().filter(|proof| is_safe(proof)).count(), 1);
+        upgrade.budget.take(upgrade.budget.left());
+        let found = proofs(&upgrade);
+        assert!(
+            found.iter().all(|proof| matches!(proof, SchemaProof::Unknown { .. })) && found.len() == 2,
+            "{found:?}"
+        );
+        assert_eq!(upgrade.budget.left(), Spent::default());
+    }
+}
