@@ -23,6 +23,8 @@ pub(super) fn tests() -> Vec<TestCase> {
         Nothing: program_that_complains_at_length_is_heard,
         Nothing: program_that_starts_many_processes_is_ended,
         Nothing: memory_of_all_processes_counts_together,
+        Nothing: file_in_memory_that_nobody_maps_counts,
+        Nothing: processes_with_sessions_of_their_own_are_ended,
         Nothing: interrupted_run_ends_its_program,
         Nothing: control_characters_of_a_program_reach_no_terminal,
         Nothing: a_program_runs_only_for_a_policy_that_the_user_names,
@@ -271,6 +273,27 @@ fn memory_of_all_processes_counts_together() {
     let policy = config(&rules("").replace("timeout: 2s", "timeout: 60s"));
     pushback.write("policy.yaml", policy);
     assert!(unable(&pushback, &[]).contains("its processes filled more than 64 MiB of memory"));
+}
+
+fn file_in_memory_that_nobody_maps_counts() {
+    let script = format!(
+        "exec 3> /dev/shm/pushback-$$; rm /dev/shm/pushback-$$\n\
+         head -c 200000000 /dev/zero >&3\nsleep 600\necho '{NOTHING}'"
+    );
+    let pushback = with(&script);
+    pushback.write("policy.yaml", config(&rules("").replace("timeout: 2s", "timeout: 60s")));
+    assert!(unable(&pushback, &[]).contains("its processes filled more than 64 MiB of memory"));
+}
+
+fn processes_with_sessions_of_their_own_are_ended() {
+    // They are started one after the other while the program is ended.
+    let pushback = with("for i in $(seq 300); do setsid sh -c 'echo $$ >> left; exec sleep 600' & done\nsleep 600");
+    assert!(unable(&pushback, &[]).contains("it started more than 64 processes"));
+    let runs =
+        |process: &&str| std::fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|it| !it.is_empty());
+    let left = || pushback.read("left").lines().filter(runs).count();
+    let gone = poll(std::time::Duration::from_secs(10), || (left() == 0).then_some(()));
+    assert!(gone.is_some(), "{} processes are still there", left());
 }
 
 fn interrupted_run_ends_its_program() {

@@ -66,6 +66,7 @@ pub fn end_all() {
 
 #[cfg(unix)]
 mod platform {
+    use std::collections::BTreeSet;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
@@ -75,12 +76,28 @@ mod platform {
         command.process_group(0);
     }
 
-    /// Ends the descendants of the leader.
+    /// Maximum number of searches for members that others have started since the search before.
+    const SEARCHES: usize = 100;
+
+    /// Ends the descendants of the leader. All are stopped first: one that starts a process meanwhile would hide it, since
+    /// a process whose parent has ended is no longer found.
     pub(super) fn kill_members(leader: u32) {
-        for member in linux::members(leader) {
-            if let Some(member) = id(member) {
-                let _ = kill_process(member, Signal::KILL);
+        let mut stopped = BTreeSet::new();
+        for _ in 0..SEARCHES {
+            let members = linux::members(leader);
+            let new: Vec<u32> = members.difference(&stopped).copied().collect();
+            if new.is_empty() {
+                break;
             }
+            new.iter().for_each(|member| send(*member, Signal::STOP));
+            stopped.extend(new);
+        }
+        stopped.into_iter().for_each(|member| send(member, Signal::KILL));
+    }
+
+    fn send(process: u32, signal: Signal) {
+        if let Some(process) = id(process) {
+            let _ = kill_process(process, signal);
         }
     }
 
@@ -101,6 +118,7 @@ mod platform {
     mod linux {
         use std::collections::{BTreeMap, BTreeSet};
         use std::fs;
+        use std::os::unix::fs::MetadataExt;
 
         use rustix::process::{Resource, Rlimit, prlimit};
 
@@ -140,30 +158,50 @@ mod platform {
         }
 
         pub(in super::super) fn usage(leader: u32) -> Usage {
-            let (mut own, mut shared) = (0, 0);
+            let (mut own, mut mapped, mut open) = (0, 0, BTreeMap::new());
             let members = members(leader);
             for member in &members {
-                let status = fs::read_to_string(format!("/proc/{member}/status")).unwrap_or_default();
-                let kilobytes = |field: &str| -> u64 {
-                    let line = status.lines().find_map(|line| line.strip_prefix(field));
-                    line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok()).unwrap_or_default()
-                };
-                own += kilobytes("RssAnon:");
-                // What several processes share counts once.
-                shared = kilobytes("RssShmem:").max(shared);
+                let read = |file: &str| fs::read_to_string(format!("/proc/{member}/{file}")).unwrap_or_default();
+                own += kilobytes(&read("status"), "RssAnon:").unwrap_or_default();
+                // The part of this process in what several of them share.
+                mapped += kilobytes(&read("smaps_rollup"), "Pss_Shmem:").unwrap_or_default();
+                add_open_memory(*member, &mut open);
             }
-            Usage { processes: members.len(), bytes: (own + shared) << 10 }
+            // A file in memory may be open, mapped or both.
+            let shared = open.into_values().sum::<u64>().max(mapped << 10);
+            Usage { processes: members.len(), bytes: (own << 10) + shared }
+        }
+
+        /// Reads a field of a file in `/proc` in KiB.
+        fn kilobytes(text: &str, field: &str) -> Option<u64> {
+            let value = text.lines().find_map(|line| line.strip_prefix(field))?;
+            value.trim().strip_suffix(" kB")?.trim().parse().ok()
+        }
+
+        /// Adds the bytes of files in memory that a process has open, by device and inode: nobody needs to map them.
+        fn add_open_memory(process: u32, files: &mut BTreeMap<(u64, u64), u64>) {
+            for file in fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
+                let path = file.path();
+                let target = fs::read_link(&path).unwrap_or_default();
+                let is_in_memory =
+                    ["/memfd:", "/dev/shm/"].iter().any(|start| target.to_string_lossy().starts_with(start));
+                if is_in_memory && let Ok(metadata) = fs::metadata(&path) {
+                    files.insert((metadata.dev(), metadata.ino()), metadata.blocks() * 512);
+                }
+            }
         }
     }
 
     #[cfg(not(target_os = "linux"))]
     mod linux {
+        use std::collections::BTreeSet;
+
         use super::super::Usage;
 
         pub(in super::super) fn limit_memory(_leader: u32, _bytes: u64) {}
 
-        pub(super) fn members(_leader: u32) -> Vec<u32> {
-            Vec::new()
+        pub(super) fn members(_leader: u32) -> BTreeSet<u32> {
+            BTreeSet::new()
         }
 
         pub(in super::super) fn usage(_leader: u32) -> Usage {
