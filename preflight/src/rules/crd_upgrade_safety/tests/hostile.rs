@@ -37,7 +37,7 @@ fn counted(old: Value, new: Value) -> ([usize; 3], Spent) {
     let facts = Facts::default();
     stack::with_room(|| {
         let (old, new) = sides(&change).expect("both sides");
-        let upgrade = Upgrade::of(old, new, server(&facts));
+        let upgrade = Upgrade::of(old, new, facts.cluster.judged_server());
         let resources = (upgrade.old_resource("v1").expect("v1"), upgrade.new_resource("v1").expect("v1"));
         let mut counts = [0; 3];
         let (differences, spent) = compare_and_count(&resources.0, &resources.1, upgrade.server);
