@@ -297,7 +297,8 @@ fn of_removed_fields(runs: &Runs, told: &mut Vec<String>) {
     // A field that is removed and kept as an unknown one may be breaking for a default below it, which `check` names.
     let has_another_reason = |change: &Value| {
         let same = runs.findings.iter().find(|it| it["message"] == change["reason"]);
-        same.is_some_and(|it| it["check"] != "existingFieldRemoval" && it["severity"] != "info")
+        change["type"] == "FieldRemoved"
+            && same.is_some_and(|it| it["check"] != "existingFieldRemoval" && it["severity"] != "info")
     };
     let of_diff = |change: &str| -> BTreeSet<(String, String, String)> {
         let removed = runs.crds.iter().filter(|it| it["type"] == change && it["verdict"] == "breaking");

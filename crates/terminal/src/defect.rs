@@ -43,7 +43,7 @@ mod tests {
             panic_over_a_secret();
         }
         let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--nocapture", "report::defect::tests::a_panic_tells_where_and_nothing_of_the_values"])
+            .args(["--exact", "--nocapture", "defect::tests::a_panic_tells_where_and_nothing_of_the_values"])
             .env(CHILD, "1")
             .output()
             .unwrap();

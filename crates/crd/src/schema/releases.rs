@@ -43,7 +43,7 @@ pub(super) const TWO_VARIABLES: &str = "macros with two variables";
 fn since(table: &[Since], name: &str) -> Option<u32> {
     let library = name.split_once('.').map(|(library, _)| format!("{library}.*"));
     let is_name = |known: &&str| *known == name || library.as_deref() == Some(*known);
-    table.iter().find(|(_, names)| names.iter().any(|known| is_name(&known))).map(|(since, _)| *since)
+    table.iter().find(|(_, names)| names.iter().any(is_name)).map(|(since, _)| *since)
 }
 
 /// The first release that knows a field of a CRD; `None` if all that are judged do.
