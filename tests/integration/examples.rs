@@ -209,7 +209,10 @@ fn an_app_of_kapp_is_taken_over_as_its_example_says() {
     assert!(pushback.run(&["list", "-n", &namespace]).expect(0).stdout.contains("shop"));
     pushback.write("app.yaml", &app);
     let told = run(&["diff", "-f", "app.yaml"], 0);
-    assert!(told.contains("continues the work of kapp") && told.contains("4 unchanged") && !told.contains("spec"), "{told}");
+    assert!(
+        told.contains("continues the work of kapp") && told.contains("4 unchanged") && !told.contains("spec"),
+        "{told}"
+    );
     pushback.write("app.yaml", app.replace("web:1.0", "web:1.1"));
     let told = run(&["apply", "-f", "app.yaml", "--yes"], 0);
     assert!(told.contains("registry.example/web:1.1") && told.contains("Plan: 1 to update, 3 unchanged"), "{told}");

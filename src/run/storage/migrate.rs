@@ -101,9 +101,10 @@ fn unconverted(migration: &Migration) -> Option<String> {
         None => format!("{plural}.{version}.{group} {}", failure.object),
     };
     Some(format!(
-        "the conversion webhook cannot convert {}: correct it where it can be read, `kubectl edit {object}`, or delete it, \
-         `kubectl delete {object}`; then run the same command again. The other objects are rewritten without it, and the \
-         list of stored versions stays as it is until then",
+        "the conversion webhook cannot convert {}: repair the webhook; or keep a copy of the object, `kubectl get {object} -o \
+         yaml`, delete it, `kubectl delete {object}`, and create it again at a version that can be converted. Then run the \
+         same command again. The other objects are rewritten without it, and the list of stored versions stays as it is \
+         until then",
         failure.object
     ))
 }
