@@ -101,10 +101,9 @@ fn unconverted(migration: &Migration) -> Option<String> {
         None => format!("{plural}.{version}.{group} {}", failure.object),
     };
     Some(format!(
-        "the conversion webhook cannot convert {}: repair the webhook; or keep a copy of the object, `kubectl get {object} -o \
-         yaml`, delete it, `kubectl delete {object}`, and create it again at a version that can be converted. Then run the \
-         same command again. The other objects are rewritten without it, and the list of stored versions stays as it is \
-         until then",
+        "the conversion webhook cannot convert {}: repair the webhook, and run the same command again. `kubectl get {object} \
+         -o yaml` shows the object; the API server refuses to edit or delete it until then. The other objects are rewritten \
+         without it, and the list of stored versions stays as it is",
         failure.object
     ))
 }
