@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::change::{Blocked, Changes, Proof, Safety};
 use super::lifecycle::missing;
 use super::{Upgrade, Version};
-use crate::schema::contain::{self, Effect, object_with, unscalable_object};
+use crate::schema::contain::{Effect, SchemaProof, object_with, unscalable_object};
 use crate::schema::pipeline::{self, Resource};
 
 /// Compares it version by version.
@@ -32,14 +32,22 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     let stored = upgrade.old.stored_versions();
     let meets = |version: &&Version<'_>| version.served || stored.contains(&version.name);
     let versions = || upgrade.new.versions.iter().filter(meets);
-    let witness = versions().filter(|_| before).find_map(|version| witness_of_pruning(upgrade, version));
+    let losses: Vec<SchemaProof> = versions().filter(|_| before).flat_map(|version| losses(upgrade, version)).collect();
     let is_open = |version: &Version<'_>| {
         let flag = version.schema.and_then(|schema| schema.get("x-kubernetes-preserve-unknown-fields"));
         flag == Some(&Value::Bool(true))
     };
-    let is_moot = after || (witness.is_none() && versions().all(is_open));
+    let is_open = versions().all(is_open);
+    let is_moot = after || (losses.is_empty() && is_open);
+    let witness = losses.iter().find_map(|proof| match proof {
+        SchemaProof::Breaking { witness, .. } => Some(witness.clone()),
+        _ => None,
+    });
     let values = [Some(before.into()), Some(after.into())];
-    let proof = Proof::breaking(Effect::Pruned, None);
+    let proof = match (is_moot, &witness, is_open) {
+        (false, None, true) => Proof::unknown("preserveUnknownFields"),
+        _ => Proof::breaking(Effect::Pruned, None),
+    };
     let change = changes.whole("preserveUnknownFields", &["spec", "preserveUnknownFields"], values, proof);
     change.witness = witness;
     if is_moot {
@@ -47,13 +55,17 @@ fn preserve_unknown_fields(upgrade: &Upgrade<'_>, changes: &mut Changes) {
     }
 }
 
-/// An object of the version that loses a field.
-fn witness_of_pruning(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Option<Value> {
-    let (old, new) = (upgrade.old_resource(version.name)?, upgrade.new_resource(version.name)?);
-    upgrade.compare(&old, &new).into_iter().find_map(|difference| match difference.proof {
-        contain::SchemaProof::Breaking { witness, damage } if damage.effect == Effect::Pruned => Some(witness),
-        _ => None,
-    })
+/// Returns the proofs that objects of the version lose a field, and those that do not rule it out.
+fn losses(upgrade: &Upgrade<'_>, version: &Version<'_>) -> Vec<SchemaProof> {
+    let (old, new) = (upgrade.old_resource(version.name), upgrade.new_resource(version.name));
+    let (Some(old), Some(new)) = (old, new) else { return Vec::new() };
+    let proofs = upgrade.compare(&old, &new).into_iter().map(|difference| difference.proof);
+    let may_lose = |proof: &SchemaProof| match proof {
+        SchemaProof::Breaking { damage, .. } => damage.effect == Effect::Pruned,
+        SchemaProof::Unknown { .. } => true,
+        SchemaProof::Safe => false,
+    };
+    proofs.filter(may_lose).collect()
 }
 
 fn status(upgrade: &Upgrade<'_>, old: &Version<'_>, new: &Version<'_>, changes: &mut Changes) {

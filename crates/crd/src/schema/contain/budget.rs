@@ -38,7 +38,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::definition::{Upgrade, compare};
+    use crate::definition::{Proof, Upgrade, compare};
     use crate::schema::contain::SchemaProof;
     use crate::schema::pipeline::Server;
 
@@ -75,6 +75,28 @@ mod tests {
         };
         let (one, three) = (spent(1), spent(3));
         assert!(one.iter().zip(three).all(|(one, three)| *one > 0 && three >= 3 * one), "{one:?} {three:?}");
+    }
+
+    #[test]
+    fn loss_of_unknown_fields_is_not_ruled_out_without_budget() {
+        let with = |preserves: bool, most: u32| {
+            let mut crd = crd(1, "^[a-z]{1,9}$", most);
+            crd["spec"]["preserveUnknownFields"] = preserves.into();
+            let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            schema["x-kubernetes-preserve-unknown-fields"] = true.into();
+            schema["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"] = true.into();
+            crd
+        };
+        let (old, new) = (with(true, 9), with(false, 8));
+        let of_the_flag = |upgrade: &Upgrade<'_>| {
+            let changes = compare(upgrade).into_iter().filter(|change| change.keyword == "preserveUnknownFields");
+            changes.map(|change| (change.is_moot, change.proof)).collect::<Vec<_>>()
+        };
+        let upgrade = Upgrade::of(&old, &new, Server::default());
+        assert!(of_the_flag(&upgrade).iter().all(|(is_moot, _)| *is_moot), "{:?}", of_the_flag(&upgrade));
+        upgrade.budget.take(upgrade.budget.left());
+        let found = of_the_flag(&upgrade);
+        assert!(matches!(found.as_slice(), [(false, Proof::Unknown { .. })]), "{found:?}");
     }
 
     #[test]
