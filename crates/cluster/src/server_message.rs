@@ -76,6 +76,22 @@ pub fn field_of_warning(message: &str) -> Option<&str> {
     is_path.then_some(field)
 }
 
+/// Returns whether a message is about a failed conversion: the server names that webhook in the text alone.
+#[must_use]
+pub fn is_of_conversion(message: &str) -> bool {
+    message.contains("conversion webhook for")
+}
+
+/// Texts of a failed conversion for which the webhook gave no answer.
+const UNANSWERED: [&str; 4] =
+    [" failed: Post \"", " failed: service \"", "the server is currently unable", "an error on the server"];
+
+/// Returns whether a conversion webhook has answered, and refuses this object.
+#[must_use]
+pub fn refuses_conversion(message: &str) -> bool {
+    is_of_conversion(message) && !UNANSWERED.iter().any(|text| message.contains(text))
+}
+
 /// Returns an object without the fields that the server has left out, as its warnings name them.
 pub fn without_unknown_fields(object: &Value, warnings: &[String]) -> Value {
     let mut object = object.clone();
@@ -155,6 +171,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn refusal_of_a_conversion_differs_from_an_unavailable_webhook() {
+        let failed = |reason: &str| format!("conversion webhook for ex.com/v1, Kind=Cog failed: {reason}");
+        assert!(refuses_conversion(&failed("size 666 has no equivalent")));
+        for reason in ["Post \"https://127.0.0.1:1/\": connection refused", "service \"hook\" not found"] {
+            assert!(!refuses_conversion(&failed(reason)), "{reason}");
+        }
+        assert!(!refuses_conversion("failed calling webhook \"a\": failed to call webhook: Post \"https://a\""));
+    }
 
     #[test]
     fn the_servers_paths_are_read_back() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{FutureExt, StreamExt, stream};
-use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn, list_all};
+use pushback_cluster::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Pages, Turn, server_message};
 use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::Value;
@@ -157,15 +157,6 @@ fn concerns_all(error: &ClusterError) -> bool {
     )
 }
 
-/// Texts of a failed conversion for which the webhook gave no answer.
-const UNANSWERED: [&str; 4] =
-    [" failed: Post \"", " failed: service \"", "the server is currently unable", "an error on the server"];
-
-/// Whether a conversion failed because the webhook did not answer.
-fn is_unanswered(error: &ClusterError) -> bool {
-    UNANSWERED.iter().any(|text| error.message.contains(text))
-}
-
 /// A pass over the objects of one kind, which is the kind in the storage version.
 #[derive(Debug)]
 pub struct Pass<'a> {
@@ -214,25 +205,18 @@ impl Pass<'_> {
                 }
                 Err(error) => return Err(error),
             };
-            let mine = |object: &&Arc<Value>| self.holds(object);
-            // Boxed one by one: the compiler cannot see that a stream of closures is `Send`.
-            let mine: Vec<_> =
-                page.items.iter().filter(mine).map(|object| self.rewrite_one(object, clock.as_ref()).boxed()).collect();
-            let mut writes = stream::iter(mine).buffer_unordered(self.pace.workers.max(1));
-            while let Some((object, outcome)) = writes.next().await {
-                count.add(object, outcome)?;
-            }
-            drop(writes);
+            self.rewrite_page(&page.items, None, count, clock.as_ref()).await?;
             after_page.page(count, &page.continue_token).await;
         }
         count.failures.sort_by(|one, other| one.object.cmp(&other.object));
         Ok(())
     }
 
-    /// Rewrites the objects that another version lists. A webhook that cannot convert one object fails the list of all.
+    /// Rewrites the objects that another version lists. A webhook that cannot convert one object fails the list of all,
+    /// except at the version in which the object is stored.
     ///
     /// # Errors
-    /// The error of that list, if the webhook cannot be called at all.
+    /// The given error of the first list, if no version can be listed; an error that concerns all objects.
     async fn run_apart(
         &self,
         error: ClusterError,
@@ -240,29 +224,49 @@ impl Pass<'_> {
         clock: Option<&Mutex<Interval>>,
     ) -> Result<(), ClusterError> {
         for kind in &self.others {
+            *count = PassCount::default();
             let query =
                 ListQuery { limit: self.pace.page, metadata_only: true, ..ListQuery::new(Arc::clone(kind), None, "") };
-            // Objects that are stored in that version need no conversion.
-            let Ok(listed) = list_all(self.cluster, &query).await else { continue };
-            *count = PassCount::default();
-            let mine = listed.items.iter().filter(|object| self.holds(object));
-            let mine: Vec<_> = mine.map(|object| self.rewrite_one(object, clock).boxed()).collect();
-            let mut writes = stream::iter(mine).buffer_unordered(self.pace.workers.max(1));
-            while let Some((object, outcome)) = writes.next().await {
-                match outcome {
-                    Err(failed) if failed.kind == ErrorKind::WebhookUnavailable => {
-                        if is_unanswered(&failed) {
-                            return Err(failed);
-                        }
-                        count.add_unconverted(object, failed, &kind.version);
+            let mut pages = Pages::of(self.cluster, query).going_on();
+            loop {
+                match pages.next().await {
+                    Ok(Some(Turn::Page(page))) => {
+                        self.rewrite_page(&page.items, Some(&kind.version), count, clock).await?;
                     }
-                    outcome => count.add(object, outcome)?,
+                    Ok(Some(Turn::Restart)) => {}
+                    Ok(None) => {
+                        count.failures.sort_by(|one, other| one.object.cmp(&other.object));
+                        return Ok(());
+                    }
+                    Err(error) if error.kind == ErrorKind::WebhookUnavailable => break,
+                    Err(error) => return Err(error),
                 }
             }
-            count.failures.sort_by(|one, other| one.object.cmp(&other.object));
-            return Ok(());
         }
         Err(error)
+    }
+
+    /// Rewrites the objects of a page. Those that the webhook cannot convert are counted if another version lists them.
+    async fn rewrite_page(
+        &self,
+        items: &[Arc<Value>],
+        readable_in: Option<&str>,
+        count: &mut PassCount,
+        clock: Option<&Mutex<Interval>>,
+    ) -> Result<(), ClusterError> {
+        let mine = items.iter().filter(|object| self.holds(object));
+        // Boxed one by one: the compiler cannot see that a stream of closures is `Send`.
+        let mine: Vec<_> = mine.map(|object| self.rewrite_one(object, clock).boxed()).collect();
+        let mut writes = stream::iter(mine).buffer_unordered(self.pace.workers.max(1));
+        while let Some((object, outcome)) = writes.next().await {
+            match (outcome, readable_in) {
+                (Err(error), Some(version)) if server_message::refuses_conversion(&error.message) => {
+                    count.add_unconverted(object, error, version);
+                }
+                (outcome, _) => count.add(object, outcome)?,
+            }
+        }
+        Ok(())
     }
 
     fn holds(&self, object: &Value) -> bool {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery};
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, ListQuery, server_message};
 use pushback_crd::definition::StoredState;
 use pushback_objects::ObjectExt as _;
 use serde_json::{Value, json};
@@ -73,7 +73,10 @@ pub async fn read_each(
             });
             let namespace = if state.namespaced { namespace.as_str() } else { "" };
             match cluster.create(&Address::new(Arc::clone(&kind), namespace, ""), &body, true).await {
-                Err(error) if error.kind == ErrorKind::WebhookUnavailable && is_of_conversion(&error) => {
+                Err(error)
+                    if error.kind == ErrorKind::WebhookUnavailable
+                        && server_message::is_of_conversion(&error.message) =>
+                {
                     return Err(unread(version, error));
                 }
                 Err(error) if error.kind == ErrorKind::Forbidden => hidden.push(version.to_owned()),
@@ -83,11 +86,6 @@ pub async fn read_each(
         }
     }
     Ok(hidden)
-}
-
-/// The server names the webhook that failed in the text alone.
-fn is_of_conversion(error: &ClusterError) -> bool {
-    error.message.contains("conversion webhook for")
 }
 
 fn unread(version: &str, error: ClusterError) -> UnreadVersion {

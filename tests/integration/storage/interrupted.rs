@@ -12,6 +12,7 @@ use super::crd::{DEADLINE, TestCrd, Version, size};
 use super::migrate::flipped;
 use super::troubles::{assert_proved, migrate, proxy, rewrite_of, written};
 use crate::kill_points::killed;
+use crate::support::apply::TestApp;
 use crate::support::https::HttpsServer;
 use crate::support::proxy::{Verb, matching};
 use crate::support::{Ran, TestCase, TestCluster, cases, wait_until};
@@ -20,6 +21,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: a_conversion_webhook_that_goes_down_stops_the_migration_until_it_is_back,
         ApiServer: object_that_the_webhook_cannot_convert_is_named_and_the_others_are_migrated,
+        ApiServer: stuck_deletion_of_a_crd_ends_after_its_remedy,
         ApiServer: a_storage_version_that_changes_meanwhile_is_the_target_of_the_next_run,
         ApiServer: a_definition_that_is_deleted_meanwhile_ends_the_migration,
         ApiServer: an_object_that_is_replaced_meanwhile_is_left_as_the_new_one_is,
@@ -62,15 +64,19 @@ impl Converter {
         Self { server, is_up }
     }
 
-    fn convert(&self, crd: &TestCrd, versions: &[Version]) {
-        let mut manifest = crd.manifest(versions);
-        manifest["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+    fn conversion(&self) -> Value {
+        json!({"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"],
             "clientConfig": {
                 "url": format!("https://127.0.0.1:{}/", self.server.port()),
                 "caBundle": BASE64.encode(self.server.certificate_authority()),
             },
-        }});
+        }})
+    }
+
+    fn convert(&self, crd: &TestCrd, versions: &[Version]) {
+        let mut manifest = crd.manifest(versions);
+        manifest["spec"]["conversion"] = self.conversion();
         crd.put_manifest(manifest);
         for (version, served, ..) in versions {
             crd.await_version(version, *served);
@@ -142,6 +148,32 @@ fn object_that_the_webhook_cannot_convert_is_named_and_the_others_are_migrated()
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v2: 5", json!(["v2"])));
     crd.api().delete(&crd.path()).ok();
+}
+
+fn stuck_deletion_of_a_crd_ends_after_its_remedy() {
+    let converter = Converter::start();
+    let crd = TestCrd::new("stuck");
+    let app = TestApp::new("stuck", &crd.namespace);
+    let manifest = crd.manifest(&[("v1", true, true, size()), ("v2", true, false, size())]);
+    app.apply(&manifest.to_string(), &[]).expect(0);
+    crd.create("v1", 1);
+    converter.is_up.store(false, Ordering::SeqCst);
+    let versions = crd.manifest(&[("v1", true, false, size()), ("v2", true, true, size())])["spec"]["versions"].clone();
+    let conversion = converter.conversion();
+    crd.api().merge_patch(&crd.path(), &json!({"spec": {"conversion": conversion, "versions": versions}})).ok();
+    let moved = crd.object_path("v2", "cog-0");
+    wait_until("the server cannot convert", DEADLINE, || (crd.api().get(&moved).status == 500).then_some(()));
+
+    let ran = app.delete(&["--preflight=none", "--wait-timeout", "20s"]);
+    assert_eq!(ran.code, 22, "{}", ran.stderr);
+    let message = ran.end()["unfinished"][0]["message"].to_string();
+    assert!(message.contains("InstanceDeletionFailed: could not list instances"), "{message}");
+    let hints = ran.end()["hints"].to_string();
+    assert!(hints.contains(&format!("kubectl patch crd {} --type=merge", crd.name())), "{hints}");
+    let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
+    crd.api().merge_patch(&crd.path(), &none).ok();
+    app.delete(&["--preflight=none"]).expect(0);
+    assert_eq!(crd.api().get(&crd.path()).status, 404);
 }
 
 fn a_storage_version_that_changes_meanwhile_is_the_target_of_the_next_run() {

@@ -5,7 +5,7 @@ use kube::client::Body;
 use pushback_system::redact::Secrets;
 use serde::Deserialize;
 
-use crate::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING};
+use crate::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
 
 /// Maximum characters shown of an answer that is not a `Status`.
 const SHOWN_TEXT: usize = 300;
@@ -137,7 +137,7 @@ fn kind_of(code: u16, reason: &str, text: &str, names_object: bool) -> ErrorKind
     if text.contains("admission webhook \"") && text.contains("does not support dry run") {
         return ErrorKind::Unsupported;
     }
-    if text.contains("failed calling webhook") || (text.contains("conversion webhook for") && text.contains("failed")) {
+    if text.contains("failed calling webhook") || (server_message::is_of_conversion(text) && text.contains("failed")) {
         return ErrorKind::WebhookUnavailable;
     }
     if text.contains("etcdserver: request is too large") || text.contains("trying to send message larger than max") {

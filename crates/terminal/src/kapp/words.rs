@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use console::measure_text_width;
 use jiff::Timestamp;
+use pushback_cluster::server_message;
 use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
 
@@ -16,7 +17,7 @@ pub const INTERNAL_ERROR: &str = "InternalError";
 /// Whether the server says that a webhook does not answer: kapp tries such a write again.
 #[must_use]
 pub fn is_of_webhook(message: &str) -> bool {
-    message.contains("failed calling webhook") || message.contains("conversion webhook for")
+    message.contains("failed calling webhook") || server_message::is_of_conversion(message)
 }
 
 /// Text in place of a masked value, by its number.

@@ -1,6 +1,7 @@
 //! What blocks the deletion of an object: finalizers, and for a namespace what the namespace controller reports about
 //! its contents.
 
+use pushback_cluster::server_message;
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
@@ -34,22 +35,22 @@ const DOMAINS: &[(&str, &str)] = &[
     ("snapshot.storage.kubernetes.io", "the snapshot controller: see that it runs"),
 ];
 
-/// Reasons of the condition `Terminating` of a CRD that the API server cannot finish to delete.
+/// Reasons of the condition `Terminating` with which the API server cannot finish the deletion of a CRD.
 const CRD_REASONS: &[&str] = &["InstanceDeletionFailed", "InstanceDeletionCheck"];
 
-/// The condition of a terminating CRD that names what keeps its objects from being deleted.
+/// Returns the condition of a terminating CRD that names the cause for which its objects are not deleted.
 fn failed_cleanup(object: &Value) -> Option<Condition<'_>> {
     let is_crd = ObjectRef::of(object).is_definition();
     let condition = find(object, "Terminating").filter(|condition| is_crd && condition.is("True"))?;
     CRD_REASONS.contains(&condition.reason).then_some(condition)
 }
 
-/// What lets a stuck deletion of a CRD go on; `None` if nothing is known to block it.
+/// Returns the remedy for a stuck deletion of a CRD; `None` if no known cause blocks it.
 #[must_use]
 pub fn crd_remedy(object: &Value) -> Option<String> {
     let condition = failed_cleanup(object)?;
     let name = object.name();
-    Some(if condition.message.contains("conversion webhook for") {
+    Some(if server_message::is_of_conversion(condition.message) {
         format!(
             "the objects of CRD {name} are deleted, so they need no conversion: kubectl patch crd {name} --type=merge \
              -p '{{\"spec\":{{\"conversion\":{{\"strategy\":\"None\",\"webhook\":null}}}}}}'"
