@@ -1,4 +1,4 @@
-//! What a killed run has left in a cluster, as anybody with access to the namespace may have written it: journals of
+//! Records of killed runs in a cluster, as anybody with access to the namespace may have written them: journals of
 //! experiments, and the progress of storage migrations. No panic; what is read is written back and reads the same.
 #![no_main]
 

@@ -64,13 +64,13 @@ fn webhook_came_first(plan: &Plan) -> bool {
 /// Returns a warning that names custom resources without a status.
 fn unreported(objects: &[ObjectRef]) -> Option<String> {
     let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
-    let (are, are_ready) = match names.len() {
+    let pronoun = match names.len() {
         0 => return None,
-        1 => ("it counts", "it is"),
-        _ => ("they count", "they are"),
+        1 => "it counts",
+        _ => "they count",
     };
     let listed = listed(&names, UNREPORTED);
-    Some(format!("no controller has reported on {listed}: {are} as ready because {are_ready} stored"))
+    Some(format!("no controller has reported on {listed}: {pronoun} as ready once stored"))
 }
 
 impl Apply {

@@ -1,5 +1,5 @@
-//! What docs/architecture.md says of the rooms, held against the code: that these are all, and that none needs another one
-//! which needs it.
+//! Compares docs/architecture.md with the code: it lists every crate and room, a crate depends only on crates above it,
+//! and no two rooms need each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -124,14 +124,14 @@ fn the_picture_shows_the_crates() {
     assert!(stale.is_empty(), "dot -Tsvg docs/architecture.dot -o docs/architecture.svg: {stale:?}");
 }
 
-/// Crates with rooms of their own.
-const WITH_ROOMS: [&str; 3] = ["src", "preflight/src", "crates/crd/src"];
+/// The crate whose rooms `live` and `kapp` need each other: the reporter chooses the renderer.
+const WITH_CIRCLE: &str = "crates/terminal/src";
 
 fn no_two_rooms_need_each_other() {
-    for crate_root in WITH_ROOMS {
-        let rooms: BTreeSet<String> = rooms(crate_root).into_iter().collect();
+    for crate_root in crates().into_iter().filter(|it| it != WITH_CIRCLE) {
+        let rooms: BTreeSet<String> = rooms(&crate_root).into_iter().collect();
         let needs: BTreeMap<&str, BTreeSet<&str>> =
-            rooms.iter().map(|room| (room.as_str(), needed(crate_root, room, &rooms))).collect();
+            rooms.iter().map(|room| (room.as_str(), needed(&crate_root, room, &rooms))).collect();
         for room in needs.keys() {
             if let Some(way) = way_back(&needs, room) {
                 panic!("{crate_root}: {}", way.join(" needs "));

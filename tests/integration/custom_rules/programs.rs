@@ -23,7 +23,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         Nothing: program_that_complains_at_length_is_heard,
         Nothing: program_that_starts_many_processes_is_ended,
         Nothing: memory_of_all_processes_counts_together,
-        Nothing: file_in_memory_that_nobody_maps_counts,
+        Nothing: unmapped_file_in_memory_counts,
         Nothing: processes_with_sessions_of_their_own_are_ended,
         Nothing: interrupted_run_ends_its_program,
         Nothing: control_characters_of_a_program_reach_no_terminal,
@@ -277,7 +277,7 @@ fn memory_of_all_processes_counts_together() {
     assert!(unable(&pushback, &[]).contains("its processes filled more than 64 MiB of memory"));
 }
 
-fn file_in_memory_that_nobody_maps_counts() {
+fn unmapped_file_in_memory_counts() {
     let script = format!(
         "exec 3> /dev/shm/pushback-$$; rm /dev/shm/pushback-$$\n\
          head -c 200000000 /dev/zero >&3\nsleep 600\necho '{NOTHING}'"

@@ -16,7 +16,7 @@ use super::case::{TestCase, trials};
 /// Most failed tests that are run again. More have a common cause, and running them one by one only delays the result.
 const MOST: usize = 20;
 
-/// Names of the tests that have started and have not passed, and the time of each that has.
+/// Names of tests that have started and not passed, and the time of each passed test.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress(Arc<Mutex<Tests>>);
 

@@ -26,7 +26,7 @@ pub fn problems(definition: &Value) -> Vec<Problem> {
     problems_on(Server::default(), definition)
 }
 
-/// Why an API server of this version would reject this CustomResourceDefinition on creation, in document order.
+/// Returns the reasons for which an API server of this version rejects the CRD on creation, in document order.
 #[must_use]
 pub fn problems_on(server: Server, definition: &Value) -> Vec<Problem> {
     if definition.get("apiVersion").and_then(Value::as_str) != Some("apiextensions.k8s.io/v1") {

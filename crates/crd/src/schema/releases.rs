@@ -46,17 +46,17 @@ fn since(table: &[Since], name: &str) -> Option<u32> {
     table.iter().find(|(_, names)| names.iter().any(is_name)).map(|(since, _)| *since)
 }
 
-/// The first release that knows a field of a CRD; `None` if all that are judged do.
+/// Returns the first release that knows a field of a CRD; `None` if all releases know it.
 pub(super) fn of_field(name: &str) -> Option<u32> {
     since(&FIELDS, name)
 }
 
-/// The first release that knows a string format.
+/// Returns the first release that knows a string format; `None` if all releases know it.
 pub(super) fn of_format(name: &str) -> Option<u32> {
     since(&FORMATS, name)
 }
 
-/// The first release whose rules may use a function, or what else of CEL has a name here.
+/// Returns the first release whose rules may use a function, macro or operator of CEL; `None` if all releases may.
 pub(super) fn of_function(name: &str) -> Option<u32> {
     since(&FUNCTIONS, name)
 }

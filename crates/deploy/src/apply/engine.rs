@@ -79,7 +79,7 @@ pub struct Options {
     pub deletion: Deletion,
     /// Whether each stored object must be as its dry run showed it; kapp does not compare.
     pub compares_writes: bool,
-    /// Whether a custom resource is waited for until a controller in the app has reported on it.
+    /// Waits for the first status of a custom resource if the app contains its controller; kapp does not.
     pub awaits_controllers: bool,
 }
 

@@ -530,9 +530,10 @@ fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
 /// Returns the note of an update that changes no value.
 fn ownership_note(change: &Change) -> &'static str {
     let copy = |object: &Option<Arc<Value>>| object.as_deref().is_some_and(has_copy);
-    match copy(&change.live) == copy(&change.desired) {
-        true => "only field ownership changes",
-        false => "only field ownership and kapp's copy of the manifest change",
+    if copy(&change.live) == copy(&change.desired) {
+        "only field ownership changes"
+    } else {
+        "only field ownership and kapp's copy of the manifest change"
     }
 }
 

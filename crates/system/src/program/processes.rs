@@ -178,7 +178,7 @@ mod platform {
             value.trim().strip_suffix(" kB")?.trim().parse().ok()
         }
 
-        /// Adds the bytes of files in memory that a process has open, by device and inode: nobody needs to map them.
+        /// Adds the bytes of files in memory that a process has open, by device and inode, mapped or not.
         fn add_open_memory(process: u32, files: &mut BTreeMap<(u64, u64), u64>) {
             for file in fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten() {
                 let path = file.path();

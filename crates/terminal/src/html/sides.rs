@@ -20,7 +20,7 @@ pub struct Row {
     pub old: Option<String>,
     /// Line of the new side.
     pub new: Option<String>,
-    /// Whether the sides differ.
+    /// Set if the sides differ.
     pub is_changed: bool,
 }
 

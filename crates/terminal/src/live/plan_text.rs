@@ -107,12 +107,11 @@ fn unchanged_text(lines: &[&PlannedLine], options: &RenderOptions) -> String {
     }
     for group in groups {
         let (first, others) = (group[0], &group[1..]);
-        match others.is_empty() {
-            true => {
-                let (kind, name) = object_columns(&first.object);
-                let _ = writeln!(text, "      {kind}  {name}");
-            }
-            false => text += &hang(&told_together(first, others, options), options.data_width()),
+        if others.is_empty() {
+            let (kind, name) = object_columns(&first.object);
+            let _ = writeln!(text, "      {kind}  {name}");
+        } else {
+            text += &hang(&told_together(first, others, options), options.data_width());
         }
         text += &details(first, &[], options);
     }

@@ -1,11 +1,11 @@
-//! What an expression uses that only newer API servers know.
+//! Functions, macros and operators of CEL that are newer than a Kubernetes release.
 
 use super::parser::parse;
 use super::syntax::{Expression, Node};
 use crate::schema::releases::{OPTIONAL, TWO_VARIABLES, of_function};
 
-/// The functions, macros and operators of an expression that are newer than a minor release, each once with the release
-/// that brought it. Empty if it cannot be parsed.
+/// Returns the functions, macros and operators of an expression that are newer than a minor release, each once with the
+/// release that introduced it. Empty if the expression cannot be parsed.
 pub(in crate::schema) fn newer_than(minor: u32, expression: &str) -> Vec<(String, u32)> {
     let mut found = Vec::new();
     if let Ok(node) = parse(expression) {

@@ -1,5 +1,5 @@
-//! Whether anything reports on the objects of a kind: a custom resource without a controller never gets a status, and
-//! waiting for one costs seconds.
+//! Finds the controllers that report on custom resources. An object without a controller never gets a status, and waiting
+//! for one costs seconds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,48 +15,49 @@ use tokio::time::Instant;
 use super::view::ReadResponse;
 use super::{Engine, Progress};
 
-/// How many objects of a kind are looked at. One of them with a status is enough.
+/// Maximum number of objects of a kind that are read. One of them with a status is enough.
 const LOOKED_AT: u32 = 50;
 
-/// Who may give an object its first status.
+/// Expected source of the first status of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Observer {
-    /// Nobody, as far as is known.
-    Nobody,
-    /// Somebody, soon.
-    Somebody,
-    /// A controller of the app; since when it has been ready.
-    Controller(Option<Instant>),
+    /// No controller is known.
+    None,
+    /// A controller outside the app, within seconds.
+    External,
+    /// A controller of the app, and the time at which it became ready.
+    InApp(Option<Instant>),
 }
 
-/// Whether objects of a kind have a status.
+/// Statuses among the objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reported {
-    /// At least one has, or they may not be read.
-    Yes,
-    /// There are objects from before the run, and none has.
-    No,
-    /// The run creates the first ones.
+pub(super) enum KindStatus {
+    /// At least one object has a status, or the objects may not be read.
+    Present,
+    /// Objects are older than the run, and none has a status.
+    Absent,
+    /// The run creates the first objects.
     FirstObjects,
 }
 
 impl Engine<'_> {
-    /// Who may still give the object a status. The cluster is asked once for each kind; until then it may be anybody.
+    /// Returns the expected source of the first status. The cluster is asked once for each kind; until it has answered, a
+    /// controller outside the app is assumed.
     pub(super) fn observer(&mut self, node: usize, object: &Value) -> Observer {
         let planned = &self.plan.objects[node];
         let kind = &planned.kind;
         if !has_status_subresource(kind) {
-            return Observer::Nobody;
+            return Observer::None;
         }
         // Only an answer that is waited for may be asked for: the run must not end in the middle of the request.
         let is_unchanged = planned.reported_operation() == Operation::Noop;
         if !is_custom_group(&kind.group) || has_status(object) || is_unchanged {
-            return Observer::Somebody;
+            return Observer::External;
         }
         let key = (kind.group.clone(), kind.kind.clone());
         match self.view.reporting.get(&key).copied() {
-            Some(Some(Reported::Yes) | None) => return Observer::Somebody,
-            Some(Some(reported)) => return self.controller(node, reported),
+            Some(Some(KindStatus::Present) | None) => return Observer::External,
+            Some(Some(status)) => return self.controller(node, status),
             None => {}
         }
         self.view.reporting.insert(key, None);
@@ -67,37 +68,38 @@ impl Engine<'_> {
         let (kind, namespace) = (Arc::clone(kind), object.namespace().to_owned());
         let cluster = Arc::clone(&self.writes.writer.cluster);
         self.view.looks.spawn(async move {
-            let reported = reported(&*cluster, &kind, &namespace, &created).await;
-            ReadResponse::Reporting(kind, reported)
+            let status = read_kind_status(&*cluster, &kind, &namespace, &created).await;
+            ReadResponse::Reporting(kind, status)
         });
-        Observer::Somebody
+        Observer::External
     }
 
-    /// The controller of an object's kind in the app, if it may give the first status of all. One that was there before, as
-    /// were objects of the kind, does not report on them.
-    fn controller(&mut self, node: usize, reported: Reported) -> Observer {
+    /// Returns the controller of an object's kind in the app, if it may give the first status of all. A controller that is
+    /// as old as objects without a status does not report on them.
+    fn controller(&mut self, node: usize, status: KindStatus) -> Observer {
         if !self.options.awaits_controllers {
-            return Observer::Nobody;
+            return Observer::None;
         }
         let controllers = self.controllers_of(node);
         let may_report = |controller: &usize| {
             let planned = &self.plan.objects[*controller];
             let is_new = planned.reported_operation() != Operation::Noop;
-            is_new || reported == Reported::FirstObjects
+            is_new || status == KindStatus::FirstObjects
         };
-        let is_going_on = |controller: &usize| {
+        let may_become_ready = |controller: &usize| {
             matches!(
                 self.nodes[*controller].progress,
                 Progress::Pending | Progress::Writing(_) | Progress::Waiting(_) | Progress::Done
             )
         };
-        let mut expected = controllers.iter().filter(|controller| may_report(controller) && is_going_on(controller));
-        let Some(first) = expected.next().copied() else { return Observer::Nobody };
+        let mut expected =
+            controllers.iter().filter(|controller| may_report(controller) && may_become_ready(controller));
+        let Some(first) = expected.next().copied() else { return Observer::None };
         let ready = std::iter::once(first).chain(expected.copied());
-        Observer::Controller(ready.filter_map(|node| self.view.ready_controllers.get(&node).copied()).min())
+        Observer::InApp(ready.filter_map(|node| self.view.ready_controllers.get(&node).copied()).min())
     }
 
-    /// The workloads of the app that are controllers of an object's kind.
+    /// Returns the workloads of the app that are controllers of an object's kind.
     fn controllers_of(&mut self, node: usize) -> Vec<usize> {
         let kind = &self.plan.objects[node].kind;
         let key = (kind.group.clone(), kind.kind.clone());
@@ -151,9 +153,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes in whether a kind is reported on, and looks again at the objects that wait.
-    pub(super) fn on_reporting(&mut self, kind: &Kind, reported: Reported) {
-        self.view.reporting.insert((kind.group.clone(), kind.kind.clone()), Some(reported));
+    /// Records the statuses of a kind, and assesses its waiting objects again.
+    pub(super) fn on_reporting(&mut self, kind: &Kind, status: KindStatus) {
+        self.view.reporting.insert((kind.group.clone(), kind.kind.clone()), Some(status));
         for node in 0..self.nodes.len() {
             let is_of_kind = *self.plan.objects[node].kind == *kind;
             if is_of_kind && !self.is_deletion(node) && self.nodes[node].waiting().is_some() {
@@ -163,13 +165,13 @@ impl Engine<'_> {
     }
 }
 
-/// Whether any object of the kind has a status. What may not be read is taken for reported on.
-async fn reported(
+/// Reads the statuses of a kind. Without the right to read it, a status is assumed.
+async fn read_kind_status(
     cluster: &dyn Cluster,
     kind: &Arc<Kind>,
     namespace: &str,
     created: &BTreeSet<(String, String)>,
-) -> Reported {
+) -> KindStatus {
     let query =
         |namespace: Option<&str>| ListQuery { limit: LOOKED_AT, ..ListQuery::new(Arc::clone(kind), namespace, "") };
     let page = match cluster.list(&query(None)).await {
@@ -178,14 +180,14 @@ async fn reported(
         }
         page => page,
     };
-    let Ok(page) = page else { return Reported::Yes };
+    let Ok(page) = page else { return KindStatus::Present };
     let is_older = |object: &Arc<Value>| !created.contains(&(object.namespace().to_owned(), object.name().to_owned()));
     if page.items.iter().any(|object| has_status(object)) {
-        Reported::Yes
+        KindStatus::Present
     } else if page.items.iter().any(is_older) {
-        Reported::No
+        KindStatus::Absent
     } else {
-        Reported::FirstObjects
+        KindStatus::FirstObjects
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::deploy_logs::DeployLogs;
-use super::observers::Reported;
+use super::observers::KindStatus;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
 
@@ -23,11 +23,11 @@ pub(super) struct View {
     pub(super) children: Children,
     /// `None` until a waiting claim needs them.
     pub(super) storage_classes: Option<Vec<Arc<Value>>>,
-    /// Whether objects of a kind, by group and kind, have a status; `None` while the cluster is asked.
-    pub(super) reporting: BTreeMap<(String, String), Option<Reported>>,
+    /// Statuses of each kind, by group and kind; `None` until the cluster has answered.
+    pub(super) reporting: BTreeMap<(String, String), Option<KindStatus>>,
     /// Workloads of the app that are controllers of a kind, by group and kind.
     pub(super) controllers: BTreeMap<(String, String), Vec<usize>>,
-    /// When a workload became ready.
+    /// Times at which workloads became ready, by node.
     pub(super) ready_controllers: BTreeMap<usize, Instant>,
     /// Kinds that may not be watched, each with its namespace; empty: in all namespaces.
     hidden: Vec<(Arc<Kind>, String)>,
@@ -46,8 +46,8 @@ pub(super) enum ReadResponse {
     Gone(usize, Result<Option<Arc<Value>>, ClusterError>),
     /// All StorageClasses; empty if they may not be read.
     StorageClasses(Vec<Arc<Value>>),
-    /// Whether objects of a kind have a status.
-    Reporting(Arc<Kind>, Reported),
+    /// Statuses of a kind.
+    Reporting(Arc<Kind>, KindStatus),
     /// A CRD's objects, read through each served version.
     Versions(usize, Result<Vec<String>, UnreadVersion>),
 }

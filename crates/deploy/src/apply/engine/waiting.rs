@@ -69,7 +69,7 @@ impl<'a> Engine<'a> {
 
     /// Readiness of an awaited object; `None` if it is not awaited.
     fn assess(&mut self, node: usize, object: &Value, wait_rule: Option<&WaitRule>) -> Option<Status> {
-        let observer = if wait_rule.is_none() { self.observer(node, object) } else { Observer::Nobody };
+        let observer = if wait_rule.is_none() { self.observer(node, object) } else { Observer::None };
         let planned = &self.plan.objects[node];
         let unchanged = planned.reported_operation() == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
@@ -96,14 +96,14 @@ impl<'a> Engine<'a> {
             minimum_generation: waiting.generation,
             waited,
             unchanged,
-            status_subresource: Some(!matches!(observer, Observer::Nobody)),
+            status_subresource: Some(!matches!(observer, Observer::None)),
             status_window: match observer {
-                Observer::Controller(Some(ready)) => {
+                Observer::InApp(Some(ready)) => {
                     Some(ready.saturating_duration_since(waiting.since) + readiness::SLOW_OBSERVATION_WINDOW)
                 }
                 // The wait for the controller itself has limits of its own.
-                Observer::Controller(None) => Some(Duration::MAX),
-                Observer::Nobody | Observer::Somebody => None,
+                Observer::InApp(None) => Some(Duration::MAX),
+                Observer::None | Observer::External => None,
             },
             related,
         };
@@ -473,7 +473,7 @@ impl<'a> Engine<'a> {
             ReadResponse::Gone(node, seen) => self.on_gone_look(node, seen),
             // Read again after a while.
             ReadResponse::Object(node, Err(_)) => self.answered(node),
-            ReadResponse::Reporting(kind, reported) => self.on_reporting(&kind, reported),
+            ReadResponse::Reporting(kind, status) => self.on_reporting(&kind, status),
             ReadResponse::Versions(node, read) => self.on_versions_read(node, read),
             ReadResponse::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);

@@ -38,7 +38,7 @@ pub struct Context<'a> {
     pub unchanged: bool,
     /// Whether its kind has a status subresource; `None` if unknown.
     pub status_subresource: Option<bool>,
-    /// How long after the write the first status may appear; absent: a few seconds.
+    /// Maximum time from the write to the first status; `None`: a few seconds.
     pub status_window: Option<Duration>,
     /// Related objects.
     pub related: Related<'a>,

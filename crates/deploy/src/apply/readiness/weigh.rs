@@ -189,8 +189,8 @@ fn is_refused(object: &Value, related: &Related<'_>) -> bool {
     failure(object) || (object.text("/kind") == "Deployment" && newest())
 }
 
-/// Whether the last attempt to create a pod failed, for kinds that have no condition for it: their controllers report it
-/// by events alone. An event that is older than the newest pod, or than the last write of the object, is outdated.
+/// Returns whether the last attempt to create a Pod failed, for kinds without a condition for it: their controllers report
+/// it by events alone. An event that is older than the newest pod, or than the last write of the object, is outdated.
 fn is_creation_refused(object: &Value, related: &Related<'_>) -> bool {
     let owned = related.pods.iter().filter(|pod| owned_by(pod, object));
     let created = owned.map(|pod| pod.text("/metadata/creationTimestamp"));
