@@ -1,6 +1,7 @@
 //! Compares two schemas: finds their differences and judges each.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
@@ -56,8 +57,19 @@ pub fn compare_within(old: &Resource<'_>, new: &Resource<'_>, server: Server, bu
     let rules = rules_of(before) + rules_of(after);
     // Earlier evaluations on this thread do not count.
     let _ = cel::steps_taken();
-    let mut judge =
-        Judge { old, new, server, before, after, searched, envelope: &envelope, solver, rules, values: &values };
+    let mut judge = Judge {
+        old,
+        new,
+        server,
+        before,
+        after,
+        searched,
+        envelope: &envelope,
+        solver,
+        claims: HashMap::new(),
+        rules,
+        values: &values,
+    };
     // Rules last: trying objects for them must not use up the budget of the proofs.
     let (rules, others): (Vec<_>, Vec<_>) = walk::suspects(before, after, new.status)
         .into_iter()

@@ -2,11 +2,12 @@
 //! for another difference to harm.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use serde_json::json;
 
-use super::claims::{Asked, Scene, is_stable};
+use super::claims::{Asked, Scene, is_stable, weight};
 use super::formula::Formula;
 use super::judge::Judge;
 use super::logic::{Logic, at};
@@ -21,6 +22,14 @@ use crate::schema::model::{CelRule, Schema};
 
 /// The schema of a node that is no longer described.
 static NOTHING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({})));
+
+/// A claim of an old rule about the value at a path, and the subjects of that claim.
+#[derive(Debug)]
+pub(super) struct KnownClaim {
+    path: FieldPath,
+    claim: Claim,
+    subjects: BTreeSet<String>,
+}
 
 impl<'s> Judge<'s> {
     /// An old object that a new rule rejects. An empty outcome proves that there is none; a found object is a guess, as
@@ -66,18 +75,16 @@ impl<'s> Judge<'s> {
         let stable = self.old.version == self.new.version && is_stable(old, new);
         let violated =
             Scene { schema: new, other: old, stable, old: Some(old), is_resource }.logic(&claim, Asked::NotTrue);
-        let known = claims_on_the_way(old, &below);
         let scene = Scene { schema: old, other: new, stable: true, old: Some(old), is_resource };
+        let known = self.known_claims(&scene, &below);
         let mut subjects = BTreeSet::new();
         violated.subjects(&mut subjects);
         let mut all = vec![Logic::Plain(at(&below, Formula::anything())), violated];
-        for (path, claim) in &known {
-            let satisfied = scene.logic(claim, Asked::True);
-            let mut others = BTreeSet::new();
-            satisfied.subjects(&mut others);
-            if subjects.is_disjoint(&others) {
-                continue;
+        for KnownClaim { path, claim, .. } in known.iter().filter(|known| !subjects.is_disjoint(&known.subjects)) {
+            if !self.solver.spend_outside(weight(claim) as u64) {
+                return None;
             }
+            let satisfied = scene.logic(claim, Asked::True);
             // A rule applies only to a present value.
             let satisfied = match below.starts_with(path) {
                 true => satisfied,
@@ -87,6 +94,20 @@ impl<'s> Judge<'s> {
         }
         let formula = Logic::All(all).formula(&mut self.solver)?;
         Some(self.search(lifted(&steps[..start], formula)))
+    }
+
+    /// The claims of the old rules from the scene's node on; many new rules are judged beside the same ones.
+    fn known_claims(&mut self, scene: &Scene<'s>, below: &[String]) -> Rc<[KnownClaim]> {
+        let known = self.claims.entry((std::ptr::from_ref(scene.schema) as usize, below.to_vec()));
+        let collect = || {
+            let claims = claims_on_the_way(scene.schema, below).into_iter().map(|(path, claim)| {
+                let mut subjects = BTreeSet::new();
+                scene.logic(&claim, Asked::True).subjects(&mut subjects);
+                KnownClaim { path, claim, subjects }
+            });
+            claims.collect()
+        };
+        Rc::clone(known.or_insert_with(collect))
     }
 
     /// An old object that satisfies the formula at the end of the steps, as far as old rules allow; `None` if they say

@@ -1,6 +1,7 @@
 //! Judges one difference at a time: does it affect an old object? The search proposes one, the pipeline confirms it.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -9,12 +10,13 @@ use super::confirm::{Confirmed, Damage, confirm};
 use super::defaults;
 use super::difference::{Difference, SchemaProof};
 use super::formula::{Formula, Level, Role};
+use super::implied::KnownClaim;
 use super::minimise::breaking;
 use super::outcome::Outcome;
 use super::solve::Solver;
 use super::step::{SchemaStep, Step, lifted, node_at, schema_step};
 use super::walk::{BUILT_IN, Question, Suspect};
-use crate::schema::cel;
+use crate::schema::cel::{self, FieldPath};
 use crate::schema::model::Schema;
 use crate::schema::pipeline::{self, Path, Resource, Server};
 
@@ -28,6 +30,8 @@ pub(super) struct Judge<'s> {
     pub(super) after: &'s Schema,
     pub(super) envelope: &'s Schema,
     pub(super) solver: Solver,
+    /// The claims of old rules, by the address of the node they were collected from and the path below it.
+    pub(super) claims: HashMap<(usize, FieldPath), Rc<[KnownClaim]>>,
     /// The rules of both schemas that the pipeline evaluates for an object with one of everything.
     pub(super) rules: u64,
     /// The remaining number of values that the pipeline may examine.

@@ -112,7 +112,10 @@ impl<'f> Logic<'f> {
     /// A formula that every value satisfying this also satisfies; `None` if finding one takes too long. If there are no
     /// alternatives, no such value exists.
     pub(super) fn formula(self, solver: &mut Solver) -> Option<Formula<'f>> {
-        formula_of(self, &mut Budget { ways: MOST_WAYS, steps: MOST_STEPS, copies: MOST_COPIES, solver }, 0)
+        let mut budget = Budget { ways: MOST_WAYS, steps: MOST_STEPS, copies: MOST_COPIES, solver };
+        let formula = formula_of(self, &mut budget, 0);
+        let copied = MOST_COPIES - budget.copies;
+        solver.spend_outside(copied).then_some(formula).flatten()
     }
 }
 

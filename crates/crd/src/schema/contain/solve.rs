@@ -98,6 +98,12 @@ impl Solver {
         (self.all_steps, self.automata)
     }
 
+    /// Spends steps of all searches on this many copies made outside of one; false if none are left.
+    pub(super) fn spend_outside(&mut self, copies: u64) -> bool {
+        self.all_steps = self.all_steps.saturating_sub(copies.div_ceil(COPIES));
+        self.all_steps > 0
+    }
+
     /// Spends one step, and those for this many copies; false if none are left.
     pub(super) fn spend(&mut self, copies: u64) -> bool {
         let (left, enough) = match self.steps.checked_sub(1 + copies / COPIES) {
