@@ -135,7 +135,8 @@ pub(crate) fn run_unstable(given: &[String]) -> ExitCode {
 /// Exit status of the unstable tests, the results of their runs, and the names reported as flaky.
 fn ran_unstable(arguments: &[&str]) -> (bool, Vec<String>, Vec<String>) {
     let program = std::env::current_exe().expect("the path of this binary");
-    let output = Command::new(program).arg(UNSTABLE).args(arguments).output().expect("it runs");
+    let output =
+        Command::new(program).arg(UNSTABLE).env_remove("PUSHBACK_TIMES").args(arguments).output().expect("it runs");
     let lines = |bytes: &[u8], start: &str| -> Vec<String> {
         let text = String::from_utf8_lossy(bytes);
         text.lines().filter_map(|line| line.strip_prefix(start)).map(ToOwned::to_owned).collect()

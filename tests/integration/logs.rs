@@ -209,10 +209,8 @@ fn without_the_right_to_read_logs_the_failure_says_so_and_stays_the_same() {
     let group = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", app.namespace);
     api().post(&format!("{group}/roles"), &role).ok();
     api().post(&format!("{group}/rolebindings"), &binding).ok();
-    let client = TestCluster::shared().api_for(&user, &[]);
     let pods = format!("/api/v1/namespaces/{}/pods", app.namespace);
-    wait_until("the binding takes effect", Duration::from_secs(30), || (client.get(&pods).status == 200).then_some(()));
-    let pushback = Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_for(&user, &[]));
+    let pushback = Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_once_allowed(&user, &pods));
     let app = TestApp::of(pushback, "shop", &app.namespace);
     app.apply(&input, &["--wait=false"]).expect(0);
     crash(&app, "web");

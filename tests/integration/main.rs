@@ -216,6 +216,19 @@ fn all_tests() -> Vec<TestCase> {
     .concat()
 }
 
+/// Most tests at once: they share one API server.
+const MOST_THREADS: usize = 12;
+
+/// The tests in an order in which those of a module are far apart: some modules wait and others compute, and together
+/// they take less time than one after the other.
+fn mixed(cases: Vec<TestCase>) -> Vec<TestCase> {
+    /// Of any number of tests, one in so many.
+    const STRIDE: usize = 37;
+    let mut mixed: Vec<(usize, TestCase)> = cases.into_iter().enumerate().collect();
+    mixed.sort_by_key(|(place, _)| (place % STRIDE, *place));
+    mixed.into_iter().map(|(_, case)| case).collect()
+}
+
 fn main() -> ExitCode {
     let given: Vec<String> = std::env::args().skip(1).collect();
     if given.first().map(String::as_str) == Some(measure::FLAG) {
@@ -238,11 +251,11 @@ fn main() -> ExitCode {
         Ok(available) => available,
         Err(error) => return complain(&error),
     };
-    // Tests mostly wait for the cluster; more than a few at once only make each other late.
-    let parallelism = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 4);
-    arguments.test_threads.get_or_insert(parallelism);
+    // Most tests wait for the cluster most of the time.
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    arguments.test_threads.get_or_insert((2 * processors).min(MOST_THREADS));
 
-    let code = run_with_retry(arguments, all_tests(), available, support::browser::is_wanted());
+    let code = run_with_retry(arguments, mixed(all_tests()), available, support::browser::is_wanted());
     TestCluster::shut_down_shared();
     code
 }

@@ -38,7 +38,9 @@ fn app_with(namespace: &str, verbs: &[&str]) -> TestApp {
     ] {
         api().apply(&object).ok();
     }
-    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_for(&user, &[]));
+    let pushback = Pushback::with_kubeconfig(
+        &cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")),
+    );
     TestApp::of(pushback, "shop", namespace)
 }
 

@@ -191,7 +191,10 @@ fn a_rule_that_cannot_get_its_facts_refuses_or_warns() {
     let group = format!("{namespace}.example.com");
     let user = format!("{namespace}-user");
     allow_all_but(cluster, &user);
-    let pushback = Pushback::new().with("KUBECONFIG", cluster.kubeconfig_for(&user, &[]).as_os_str());
+    let pushback = Pushback::new().with(
+        "KUBECONFIG",
+        cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")).as_os_str(),
+    );
     let kept = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}}).to_string();
     pushback.write("in/crd.json", definition(&group, "Namespaced", BIG)).write("in/kept.json", kept);
     let common = ["-a", "widgets", "-n", &namespace, "-f", "in", "--config", "config.yaml"];
@@ -242,7 +245,10 @@ fn what_an_app_lets_go_of_takes_no_permission_to_delete() {
     });
     cluster.api().apply(&role).ok();
     cluster.api().apply(&binding).ok();
-    let pushback = Pushback::new().with("KUBECONFIG", cluster.kubeconfig_for(&user, &[]).as_os_str());
+    let pushback = Pushback::new().with(
+        "KUBECONFIG",
+        cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")).as_os_str(),
+    );
     let app = TestApp::of(pushback, "app", &namespace);
     let orphan = annotated("orphan", &[("kapp.k14s.io/delete-strategy", "orphan")]);
     app.apply(&(config_map("a", "1") + &config_map("b", "1") + &orphan), &[]).expect(0);

@@ -399,7 +399,7 @@ fn the_time_limit_of_a_run_ends_it_wherever_it_is() {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"schedulerName": "nobody", "containers": [{"name": "main", "image": "app:1"}]}}),
     ]);
-    let late = app.apply(&["--timeout=3s"]).expect(22);
+    let late = app.apply(&["--timeout=10s"]).expect(22);
     assert_eq!(end(&late)["error"], "the run's time limit (--timeout) has passed");
     assert_eq!(end(&late)["done"]["create"], 1);
     assert_eq!(unfinished(&late).len(), 1, "{:?}", unfinished(&late));

@@ -212,11 +212,11 @@ fn a_rename_of_an_app_that_does_not_exist_names_where_it_is() {
     let (there, elsewhere) = (cluster.namespace("there"), cluster.namespace("elsewhere"));
     let kapp = kapp().with("KUBECONFIG", cluster.kubeconfig_path());
     kapp.write("one.yaml", config_map("one", "1"));
-    kapp.run(&["deploy", "-a", "moved", "-f", "one.yaml", "-n", &there, "-y"]).expect(0);
-    let ran = kapp.run(&["rename", "-a", "moved", "--new-name", "x", "-n", &elsewhere, "-y"]).expect(1);
+    kapp.run(&["deploy", "-a", "gone-elsewhere", "-f", "one.yaml", "-n", &there, "-y"]).expect(0);
+    let ran = kapp.run(&["rename", "-a", "gone-elsewhere", "--new-name", "x", "-n", &elsewhere, "-y"]).expect(1);
     let expected = format!(
-        "kapp: Error: App 'moved' (namespace: {elsewhere}) does not exist (hint: found app 'moved' in other namespaces: \
-         {there})\n"
+        "kapp: Error: App 'gone-elsewhere' (namespace: {elsewhere}) does not exist (hint: found app \
+         'gone-elsewhere' in other namespaces: {there})\n"
     );
     assert_eq!(ran.stderr, expected);
 }

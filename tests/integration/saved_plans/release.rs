@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::support::apply::TestApp;
+use crate::support::case::rounds;
 use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -108,9 +109,13 @@ fn each_object_of_a_release_that_moves_is_named_and_nothing_is_written() {
     let releases: [(&str, String); 3] =
         [("changes", render(with("new"))), ("leaves", render(with("old"))), ("deletes", render(std::iter::empty()))];
     let mut told = Vec::new();
-    for (what, input) in &releases {
+    for (number, (what, input)) in releases.iter().enumerate() {
         for (index, (path, kind, make)) in all.iter().enumerate() {
-            for step in [Move::Changed, Move::Deleted, Move::Recreated] {
+            for (turn, step) in [Move::Changed, Move::Deleted, Move::Recreated].into_iter().enumerate() {
+                // Each object meets each move and each release, and each move each release.
+                if (number + index + turn) % 3 != 0 && rounds(0, 1) == 0 {
+                    continue;
+                }
                 app.apply(&render(with("old")), &["--wait=false"]).expect(0);
                 app.pushback.write("app.yaml", input);
                 let plan = ["-f", "app.yaml", "--out", "app.plan", "--dangerous-allow-empty-list-of-resources"];

@@ -9,6 +9,9 @@ use super::binaries::Availability;
 use super::browser::NO_BROWSER;
 use super::retry::Progress;
 
+/// More tests than these are counted and not named.
+const MOST_NAMED: usize = 20;
+
 /// What a test needs besides the crate itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Needs {
@@ -100,7 +103,8 @@ pub(crate) fn trials(
     let notes = left_out
         .into_iter()
         .map(|(reason, names)| {
-            format!("left out: {} of {} tests ({reason}): {}", names.len(), cases.len(), names.join(", "))
+            let named = if names.len() > MOST_NAMED { String::new() } else { format!(": {}", names.join(", ")) };
+            format!("left out: {} of {} tests ({reason}){named}", names.len(), cases.len())
         })
         .collect();
     let trials = cases.into_iter().map(|case| case.trial(available, with_browser, progress.clone()));

@@ -12,6 +12,7 @@ use libtest_mimic::{Arguments, run};
 
 use super::binaries::Availability;
 use super::case::{TestCase, trials};
+use super::cluster::TestCluster;
 
 /// Most failed tests that are run again. More have a common cause, and running them one by one only delays the result.
 const MOST: usize = 20;
@@ -32,6 +33,7 @@ impl Progress {
         self.tests().unfinished.insert(name.to_owned());
         let start = Instant::now();
         test();
+        TestCluster::clean_up_after_test();
         let mut tests = self.tests();
         tests.unfinished.remove(name);
         tests.passed.push((start.elapsed(), name.to_owned()));
