@@ -62,7 +62,7 @@ written in the order of their names, and at the first that fails the run stops: 
 again goes on. Apps whose directory is gone are deleted last. Hidden directories are left out.
 
 Exit codes: 0 done, 1 wrong input, 10 an app is refused before anything was written, 12 another run
-holds an app, 13 cluster unreachable, 20 partly written, 21 an object has failed, 22 waiting timed out.")]
+holds an app, 13 unreachable, 20 partly written, 21 an object has failed, 22 waiting timed out.")]
 struct DeployArgs {
     #[command(flatten)]
     group: GroupArgs,
@@ -143,7 +143,7 @@ Examples:
 The apps are deleted in the reverse order of their names. A group without an app is no error.
 
 Exit codes: 0 done, 1 wrong input, 10 refused before anything was deleted, 12 another run holds an
-app, 13 cluster unreachable, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out; with
+app, 13 unreachable, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out; with
 --diff-exit-status 2 no changes, 3 changes.")]
 struct DeleteArgs {
     #[command(flatten)]

@@ -31,7 +31,7 @@ Examples:
   pushback apply --plan shop.plan                            exactly what was planned
 
 Exit codes: 0 done, 1 wrong input, 10 refused before anything was written, 11 the plan is stale or
-for something else, 12 another run holds the app, 13 cluster unreachable, 20 partly written, 21 an object
+for something else, 12 another run holds the app, 13 unreachable, 20 partly written, 21 an object
 has failed, 22 waiting timed out.")]
 pub struct ApplyArgs {
     #[command(flatten)]

@@ -31,7 +31,7 @@ Examples:
 With --output json, standard output holds the report, as with --report json=-.
 
 Exit codes: 0 nothing stands against it, 1 wrong input, 10 apply would be refused, 11 the facts were
-edited, or another version has written them, 13 cluster unreachable.")]
+edited, or another version has written them, 13 unreachable.")]
 pub struct CheckArgs {
     #[command(flatten)]
     app: OptionalAppArgs,

@@ -26,7 +26,7 @@ Examples:
 Objects whose delete-strategy is orphan stay. An app that does not exist is no error.
 
 Exit codes: 0 done, 1 wrong input, 10 refused before anything was deleted, 12 another run holds the
-app, 13 cluster unreachable, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out; with
+app, 13 unreachable, 20 partly deleted, 21 a deletion has failed, 22 waiting timed out; with
 --diff-exit-status 2 no changes, 3 changes.")]
 pub struct DeleteArgs {
     #[command(flatten)]

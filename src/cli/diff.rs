@@ -25,7 +25,7 @@ What the server refuses is shown too. The preflight rules run with --preflight; 
 always runs them.
 
 Exit codes: 0 done, 1 wrong input, 10 the server, or with --preflight a rule, refuses it, 13
-cluster unreachable; with --diff-exit-status 2 no changes, 3 changes.")]
+unreachable; with --diff-exit-status 2 no changes, 3 changes.")]
 pub struct DiffCommandArgs {
     #[command(flatten)]
     pub(super) app: OptionalAppArgs,

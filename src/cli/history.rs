@@ -21,7 +21,7 @@ Examples:
   pushback history -a shop
   pushback history -a shop --after 2026-11-01 -o json
 
-Exit codes: 0 shown, 1 no such app or wrong input, 13 cluster unreachable.")]
+Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
 pub struct HistoryArgs {
     #[command(flatten)]
     app: AppArgs,
@@ -53,7 +53,7 @@ Examples:
   pushback app-change list -a shop
   pushback app-change list -a shop --before 2026-11-01T12:00:00Z
 
-Exit codes: 0 shown, 1 no such app or wrong input, 13 cluster unreachable.")]
+Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
 struct ListChangesArgs {
     #[command(flatten)]
     app: AppArgs,
@@ -69,7 +69,7 @@ Examples:
 
 Nothing but records of changes is deleted. apply does the same with --app-changes-max-to-keep.
 
-Exit codes: 0 done, 1 no such app or wrong input, 13 cluster unreachable, 20 some could not be deleted.")]
+Exit codes: 0 done, 1 no such app or wrong input, 13 unreachable, 20 some could not be deleted.")]
 struct GarbageCollectArgs {
     #[command(flatten)]
     app: AppArgs,
@@ -96,7 +96,7 @@ Examples:
   pushback label -a shop
   kubectl get pods -A -l $(pushback label -a shop)
 
-Exit codes: 0 printed, 1 no such app or wrong input, 13 cluster unreachable.")]
+Exit codes: 0 printed, 1 no such app or wrong input, 13 unreachable.")]
 pub struct LabelArgs {
     #[command(flatten)]
     app: AppArgs,

@@ -20,7 +20,7 @@ Examples:
   pushback inspect -a shop --tree --status
   pushback inspect -a shop --filter-kind Deployment,Pod --tree
 
-Exit codes: 0 shown, 1 no such app or wrong input, 13 cluster unreachable.")]
+Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
 pub struct InspectArgs {
     #[command(flatten)]
     app: AppArgs,

@@ -19,7 +19,7 @@ Examples:
   pushback list -A -o json
   pushback list -A --filter-age 24h+ --filter-labels team=web
 
-Exit codes: 0 listed, 1 wrong input, 13 cluster unreachable.")]
+Exit codes: 0 listed, 1 wrong input, 13 unreachable.")]
 pub struct ListArgs {
     #[command(flatten)]
     namespace: NamespaceArgs,

@@ -18,7 +18,7 @@ Examples:
   pushback logs -a shop --follow
   pushback logs -a shop --pod-name web-5d8c7 --container-name main --lines=-1
 
-Exit codes: 0 shown, 1 no such app or wrong input, 13 cluster unreachable.")]
+Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
 pub struct LogsArgs {
     #[command(flatten)]
     app: AppArgs,

@@ -34,7 +34,7 @@ Examples:
 
 Nothing is written to the cluster. A change that the rules refuse is not saved.
 
-Exit codes: 0 saved, 1 wrong input, 10 refused and not saved, 13 cluster unreachable; with --diff-exit-status
+Exit codes: 0 saved, 1 wrong input, 10 refused and not saved, 13 unreachable; with --diff-exit-status
 2 no changes, 3 changes."
 )]
 pub struct PlanCommandArgs {

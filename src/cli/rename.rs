@@ -27,7 +27,7 @@ are. Nothing else can write to the app meanwhile. If it is interrupted, apply an
 the same command again finishes it.
 
 Exit codes: 0 done, 1 no such app, the new name is taken or wrong input, 12 another run holds the
-app, 13 cluster unreachable.")]
+app, 13 unreachable.")]
 pub struct RenameArgs {
     #[command(flatten)]
     app: AppArgs,

@@ -25,7 +25,7 @@ Every object is written without a change, so that the API server stores it in th
 until a pass over all of them changes nothing in etcd. Only then the other versions are taken off
 status.storedVersions. A run that was stopped goes on where it was; it is always safe to run again.
 
-Exit codes: 0 done and proved, 1 wrong input, 10 the objects cannot be written, 13 cluster unreachable or no
+Exit codes: 0 done and proved, 1 wrong input, 10 the objects cannot be written, 13 unreachable or no
 rights, 20 some objects could not be rewritten.")]
 pub struct MigrateArgs {
     /// Definitions, PLURAL.GROUP
@@ -55,7 +55,7 @@ Examples:
 The proof is a write that changes nothing: the API server skips it only if the object is stored in
 the storage version already. An object that is not is moved by it, and the result says so.
 
-Exit codes: 0 proved, 1 wrong input, 10 the objects cannot be written, 13 cluster unreachable or no rights,
+Exit codes: 0 proved, 1 wrong input, 10 the objects cannot be written, 13 unreachable or no rights,
 20 not proved.")]
 pub struct VerifyArgs {
     /// Definitions, PLURAL.GROUP

@@ -26,7 +26,7 @@ With files: the steps that `pushback apply --storage` takes when their definitio
 fields that differ between the old and the new version, and what objects lose. Without: the steps of
 `pushback storage migrate`. Reads every object, and writes nothing.
 
-Exit codes: 0 shown, 1 wrong input or no such definition, 13 cluster unreachable. With --exit-status: 2
+Exit codes: 0 shown, 1 wrong input or no such definition, 13 unreachable. With --exit-status: 2
 nothing is to be done, 3 something is, 10 it would be refused.")]
 pub struct PlanArgs {
     /// Definitions, PLURAL.GROUP [default: those of the files that are on the cluster]

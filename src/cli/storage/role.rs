@@ -20,7 +20,7 @@ Examples:
 
 Prints a ClusterRole, and a Role for the record of progress, to be bound to whoever migrates.
 
-Exit codes: 0 printed, 1 no such definition, 13 cluster unreachable.")]
+Exit codes: 0 printed, 1 no such definition, 13 unreachable.")]
 pub struct RoleArgs {
     /// Definitions, PLURAL.GROUP
     #[arg(value_name = "DEFINITION", required = true)]

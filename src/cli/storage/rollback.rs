@@ -31,7 +31,7 @@ Only definitions and their objects are written: stop the operator first. For a w
 the older manifests with `--storage=bridge`, which stops and starts the operator as well.
 
 Exit codes: 0 done, 1 wrong input or not confirmed, 10 something would be lost or refused; nothing
-written, 13 cluster unreachable or no rights, 20 begun and not done; run it again.")]
+written, 13 unreachable or no rights, 20 begun and not done; run it again.")]
 pub struct RollbackArgs {
     /// Definitions, PLURAL.GROUP [default: those of the files that are on the cluster]
     #[arg(value_name = "DEFINITION")]

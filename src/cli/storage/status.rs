@@ -19,7 +19,7 @@ Examples:
   pushback storage status widgets.example.com -o json
   pushback storage status --exit-status
 
-Exit codes: 0 shown, 1 no such definition, 13 cluster unreachable. With --exit-status: 2 every object is
+Exit codes: 0 shown, 1 no such definition, 13 unreachable. With --exit-status: 2 every object is
 stored in the storage version, 3 some may not be.")]
 pub struct StatusArgs {
     /// Definitions, PLURAL.GROUP [default: all]

@@ -21,7 +21,7 @@ Examples:
 
 Change the manifest of the definition too: the next apply of an old one brings the version back.
 
-Exit codes: 0 done, 1 wrong input or not confirmed, 10 the step before is not done, 13 cluster unreachable or
+Exit codes: 0 done, 1 wrong input or not confirmed, 10 the step before is not done, 13 unreachable or
 no rights.")]
 pub struct StepArgs {
     /// The definition, PLURAL.GROUP

@@ -31,7 +31,7 @@ object, goldens/NAME.FROM.TO.yaml what it is converted to. --live reads the obje
 and writes nothing.
 
 Exit codes: 0 nothing was lost, or written, 1 wrong input or a wrong plan, 10 something does not
-come back as it was or differs from what is recorded, 13 cluster unreachable.")]
+come back as it was or differs from what is recorded, 13 unreachable.")]
 pub struct TestArgs {
     #[command(flatten)]
     plan: PlanArgs,

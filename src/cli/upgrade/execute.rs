@@ -32,7 +32,7 @@ Before anything is injected, what is needed to take it back is written to the cl
 run has left is taken back by `pushback upgrade recover`.
 
 Exit codes: 0 all resilient or skipped, 1 wrong input, 10 preflight refuses the upgrade, 12 another
-run is at work there, 13 cluster unreachable, 20 something could not be taken back, or is not exactly as it
+run is at work there, 13 unreachable, 20 something could not be taken back, or is not exactly as it
 was, 21 not resilient.")]
 pub struct RunArgs {
     /// Experiments: files or folders, read recursively

@@ -39,7 +39,7 @@ Examples:
 Models among the files are laid over what the manifests show. Without -f the app is read
 from the cluster.
 
-Exit codes: 0 printed or written, 1 wrong input, 13 cluster unreachable.")]
+Exit codes: 0 printed or written, 1 wrong input, 13 unreachable.")]
 pub struct DeriveArgs {
     /// Manifests: a folder (read recursively), a file, git:REF:PATH, an https URL, or - for standard input; can be given
     /// more than once

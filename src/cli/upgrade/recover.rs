@@ -25,7 +25,7 @@ the one that was injected. What somebody has changed since is left and named, an
 kept: it says what was there before. Put that back by hand and run the same command again, or
 accept what is there with --accept-changed.
 
-Exit codes: 0 all is as before, 12 a run is at work there, 13 cluster unreachable, 20 something could not be
+Exit codes: 0 all is as before, 12 a run is at work there, 13 unreachable, 20 something could not be
 taken back, or is not exactly as it was.")]
 pub struct RecoverArgs {
     /// Look into this namespace alone; can be given more than once [default: all that may be listed]
