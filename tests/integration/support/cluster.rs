@@ -89,9 +89,9 @@ impl TestCluster {
         SHARED_STARTS.load(Ordering::SeqCst)
     }
 
-    /// Deletes what makes later tests slower from the namespaces of the test that ends on this thread: ConfigMaps, as every
-    /// run lists the records of all apps, and CRDs whose groups have the name of one of the namespaces, as a deletion lists
-    /// all kinds. The namespaces stay: deleting one costs more.
+    /// Removes what makes later tests slower from the namespaces of the test that ends on this thread: ConfigMaps, as every
+    /// run lists the records of all apps, and the APIs of CRDs whose groups have the name of one of the namespaces, as a
+    /// deletion lists all kinds. The namespaces and the CRDs stay: the controllers take seconds to delete one.
     pub(crate) fn clean_up_after_test() {
         let namespaces = NAMESPACES.take();
         let Some(Ok(cluster)) = SHARED.get().filter(|_| !namespaces.is_empty()) else { return };
@@ -105,13 +105,20 @@ impl TestCluster {
         for name in names.filter_map(|crd| crd["metadata"]["name"].as_str()) {
             let is_own = |namespace: &String| name.split('.').any(|part| part == namespace);
             if namespaces.iter().any(is_own) {
-                let path = format!("{CRDS}/{name}");
-                // While it names a webhook that has ended with the test, its objects cannot be listed, and neither it nor a
-                // namespace can be deleted.
-                cluster.api.merge_patch(&path, &json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}}));
-                cluster.api.delete(&path);
+                cluster.unserve(&format!("{CRDS}/{name}"));
             }
         }
+    }
+
+    /// Ends the API of a CRD. While it names a conversion webhook that has ended with its test, its objects cannot be
+    /// listed, and no namespace can be deleted.
+    fn unserve(&self, path: &str) {
+        let mut crd = self.api.get(path).body;
+        for version in crd["spec"]["versions"].as_array_mut().into_iter().flatten() {
+            version["served"] = false.into();
+        }
+        // It may have been deleted or changed meanwhile.
+        self.api.put(path, &crd);
     }
 
     /// Ends the shared cluster if there is one; the last act of a run.
