@@ -7,13 +7,21 @@ use super::confirm;
 use super::difference::Spent;
 use super::solve::{ALL_STEPS, AUTOMATA};
 
+/// The number of comparisons that may each take [`ONE`]: a CRD of a few versions is judged as if each was its only one.
+const COMPARISONS: u64 = 4;
+
+/// The work that one comparison may take.
+const ONE: Spent = Spent { steps: ALL_STEPS, automata: AUTOMATA, values: confirm::VALUES };
+
 /// The rest of the work that comparisons may take. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Mutex<Spent>>);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Spent { steps: ALL_STEPS, automata: AUTOMATA, values: confirm::VALUES })))
+        let Spent { steps, automata, values } = ONE;
+        let all = [steps, automata, values].map(|work| COMPARISONS * work);
+        Self(Arc::new(Mutex::new(Spent { steps: all[0], automata: all[1], values: all[2] })))
     }
 }
 
@@ -22,6 +30,16 @@ impl Budget {
     #[must_use]
     pub fn left(&self) -> Spent {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the part of the rest that the next comparison may take.
+    pub(super) fn of_one_comparison(&self) -> Spent {
+        let left = self.left();
+        Spent {
+            steps: left.steps.min(ONE.steps),
+            automata: left.automata.min(ONE.automata),
+            values: left.values.min(ONE.values),
+        }
     }
 
     /// Takes what a comparison has spent.
@@ -97,6 +115,19 @@ mod tests {
         upgrade.budget.take(upgrade.budget.left());
         let found = of_the_flag(&upgrade);
         assert!(matches!(found.as_slice(), [(false, Proof::Unknown { .. })]), "{found:?}");
+    }
+
+    #[test]
+    fn comparison_that_takes_all_it_may_leaves_as_much_to_others() {
+        let (old, new) = (crd(1, "^[a-z]{1,9}$", 9), crd(1, "^[a-y]{1,9}$", 8));
+        let upgrade = Upgrade::of(&old, &new, Server::default());
+        let found = compare(&upgrade).len();
+        for _ in 1..COMPARISONS {
+            upgrade.budget.take(ONE);
+        }
+        let changes = compare(&upgrade);
+        assert!(changes.iter().all(|change| !matches!(change.proof, Proof::Unknown { .. })), "{changes:?}");
+        assert_eq!(changes.len(), found);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub fn compare_within(old: &Resource<'_>, new: &Resource<'_>, server: Server, bu
     let alone = if old.status { status::written_alone(before) } else { None };
     let searched = alone.as_ref().unwrap_or(before);
     let envelope = envelope(old);
-    let left = budget.left();
+    let left = budget.of_one_comparison();
     let values = Cell::new(left.values);
     let solver = Solver::new(left.steps, left.automata);
     let rules = rules_of(before) + rules_of(after);
