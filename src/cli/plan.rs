@@ -34,8 +34,8 @@ Examples:
 
 Nothing is written to the cluster. A change that the rules refuse is not saved.
 
-Exit codes: 0 saved, 1 wrong input, 10 refused and not saved, 13 unreachable; with --diff-exit-status
-2 no changes, 3 changes."
+Exit codes: 0 saved, 1 wrong input, 10 refused and not saved, 13 unreachable; with
+--diff-exit-status 2 no changes, 3 changes."
 )]
 pub struct PlanCommandArgs {
     #[command(subcommand)]

@@ -21,8 +21,8 @@ Examples:
 
 Change the manifest of the definition too: the next apply of an old one brings the version back.
 
-Exit codes: 0 done, 1 wrong input or not confirmed, 10 the step before is not done, 13 unreachable or
-no rights.")]
+Exit codes: 0 done, 1 wrong input or not confirmed, 10 the step before is not done, 13 unreachable
+or no rights.")]
 pub struct StepArgs {
     /// The definition, PLURAL.GROUP
     definition: String,
