@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::rc::Rc;
@@ -451,48 +452,44 @@ impl Count {
 
 #[test]
 fn nothing_that_is_appended_to_a_refused_release_makes_its_verdict_better() {
-    let (rows, better): (Vec<String>, Vec<usize>) = std::thread::scope(|scope| {
-        let running = SOURCES.map(|from| scope.spawn(move || tried_from(from)));
-        running.map(|thread| thread.join().expect("a table")).into_iter().unzip()
-    });
-    let table = rows.concat();
-    say(&table);
-    assert_eq!(better.iter().sum::<usize>(), 0, "{table}");
-}
-
-/// Appends each item and pairs of them to the release under a policy from this source. Rows of the table, and how many made the
-/// verdict better.
-fn tried_from(from: From) -> (String, usize) {
     let trial = Trial::new();
-    let baseline = trial.run(from, &[]).expect("the release is an input");
-    assert!(baseline.report.outcome.refuses(), "{from:?}");
-    let items = items(&baseline.report);
-    let (mut alone, mut pairs) = (Count::default(), Count::default());
-    // An item with an effect alone may have another one in a pair; of items with the same effect, one represents all.
-    let mut representatives: BTreeMap<String, &Item> = BTreeMap::new();
-    for item in &items {
-        let came = trial.run(from, &[item]);
-        alone.note(from, &[item], came.as_ref(), &baseline);
-        representatives.insert(effect(item, came.as_ref(), &baseline), item);
-    }
-    let chosen: Vec<&Item> = representatives.into_values().collect();
-    for (index, one) in chosen.iter().enumerate() {
-        for other in &chosen[index + 1..] {
-            for pair in [[*one, *other], [*other, *one]] {
-                let came = trial.run(from, &pair);
-                pairs.note(from, &pair, came.as_ref(), &baseline);
+    let mut table = String::new();
+    let mut better = 0;
+    for from in SOURCES {
+        let baseline = trial.run(from, &[]).expect("the release is an input");
+        assert!(baseline.report.outcome.refuses(), "{from:?}");
+        let items = items(&baseline.report);
+        let (mut alone, mut pairs) = (Count::default(), Count::default());
+        // An item with an effect alone may have another one in a pair; of items with the same effect, one represents
+        // all.
+        let mut representatives: BTreeMap<String, &Item> = BTreeMap::new();
+        for item in &items {
+            let came = trial.run(from, &[item]);
+            alone.note(from, &[item], came.as_ref(), &baseline);
+            representatives.insert(effect(item, came.as_ref(), &baseline), item);
+        }
+        let chosen: Vec<&Item> = representatives.into_values().collect();
+        for (index, one) in chosen.iter().enumerate() {
+            for other in &chosen[index + 1..] {
+                for pair in [[*one, *other], [*other, *one]] {
+                    let came = trial.run(from, &pair);
+                    pairs.note(from, &pair, came.as_ref(), &baseline);
+                }
             }
         }
+        better += alone.better + pairs.better;
+        for (title, Count { tried, refused_as_input, other_bytes, told, better }) in
+            [("alone", alone), ("pairs", pairs)]
+        {
+            let _ = writeln!(
+                table,
+                "{from:?}, {title}: {tried} tried, {refused_as_input} refused as input, {other_bytes} that write \
+                 something else, {told} better and told, {better} better"
+            );
+        }
     }
-    let better = alone.better + pairs.better;
-    let row = |(title, count): (&str, Count)| {
-        let Count { tried, refused_as_input, other_bytes, told, better } = count;
-        format!(
-            "{from:?}, {title}: {tried} tried, {refused_as_input} refused as input, {other_bytes} that write something \
-             else, {told} better and told, {better} better\n"
-        )
-    };
-    ([("alone", alone), ("pairs", pairs)].map(row).concat(), better)
+    say(&table);
+    assert_eq!(better, 0, "{table}");
 }
 
 /// Effect of an item alone and its category: items that agree in both are not all paired.
