@@ -139,6 +139,9 @@ impl<'s> Judge<'s> {
                 is_resource: length == 0,
             };
             let each = claims.iter().filter_map(|(path, claim)| {
+                if !self.solver.spend_outside(weight(claim) as u64) {
+                    return None;
+                }
                 let claimed = scene.logic(claim, Asked::True);
                 Logic::Any(vec![Logic::Plain(scene.absent(path)), claimed]).formula(&mut self.solver)
             });
