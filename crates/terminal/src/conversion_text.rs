@@ -45,8 +45,9 @@ pub fn draft(suggestions: &[Suggestion]) -> String {
     if suggestions.is_empty() {
         return "# Nothing to suggest: every field of a version has a counterpart in the next one.\n".to_owned();
     }
-    let mut text =
-        String::from("# A draft. Copy into the conversion plan what is right, and say why the rest goes.\nsteps:\n");
+    let mut text = String::from(
+        "# A draft. Copy the correct lines into the conversion plan, and give a reason for each field that is removed.\nsteps:\n",
+    );
     let mut rest = suggestions;
     while let Some(first) = rest.first() {
         let count = rest.iter().take_while(|one| (&one.from, &one.to) == (&first.from, &first.to)).count();
