@@ -300,10 +300,7 @@ fn user_who_may_not_list_a_kind_gets_one_warning_and_a_named_rule_is_unable() {
     ] {
         api().post(&format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/{kind}"), &body).ok();
     }
-    let pushback = Pushback::new().with(
-        "KUBECONFIG",
-        cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")).as_os_str(),
-    );
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, &namespace));
     let app = TestApp::of(pushback, "app", &namespace);
     app.apply(&(config_map("a", "1") + &config_map("b", "1")), &[]).expect(0);
     app.pushback.write("rest.yaml", config_map("a", "1"));

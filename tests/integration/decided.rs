@@ -209,7 +209,7 @@ fn unlisted(cluster: &TestCluster) -> Pushback {
     });
     cluster.api().apply(&role).ok();
     cluster.api().apply(&binding).ok();
-    Pushback::with_kubeconfig(&cluster.kubeconfig_for("unlisted", &[]))
+    Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed("unlisted", "default"))
 }
 
 fn a_version_that_goes_is_told_with_those_who_write_in_it() {

@@ -122,10 +122,7 @@ fn a_user_who_may_not_read_the_volume_gets_unknown() {
     let cluster = TestCluster::shared();
     let namespace = cluster.namespace("loss");
     let user = only_in(&namespace);
-    let pushback = Pushback::new().with(
-        "KUBECONFIG",
-        cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")).as_os_str(),
-    );
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, &namespace));
     let app = TestApp::of(pushback, "app", &namespace);
     let rest = config_map("a", "1");
     apply(&app, &(rest.clone() + &storage(&app, "Delete")), &json!({})).expect(0);

@@ -309,12 +309,7 @@ fn rights_in_one_namespace_are_enough() {
     });
     cluster.api().apply(&role).ok();
     cluster.api().apply(&binding).ok();
-    let deployer = cluster.api_for("deployer", &[]);
-    wait_until("the binding takes effect", SOON, || {
-        (deployer.get(&config_maps(&namespace)).status == 200).then_some(())
-    });
-
-    let place = Pushback::new().with("KUBECONFIG", cluster.kubeconfig_for("deployer", &[]));
+    let place = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed("deployer", &namespace));
     let service = json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},

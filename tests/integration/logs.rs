@@ -209,8 +209,7 @@ fn without_the_right_to_read_logs_the_failure_says_so_and_stays_the_same() {
     let group = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{}", app.namespace);
     api().post(&format!("{group}/roles"), &role).ok();
     api().post(&format!("{group}/rolebindings"), &binding).ok();
-    let pods = format!("/api/v1/namespaces/{}/pods", app.namespace);
-    let pushback = Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_once_allowed(&user, &pods));
+    let pushback = Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_once_allowed(&user, &app.namespace));
     let app = TestApp::of(pushback, "shop", &app.namespace);
     app.apply(&input, &["--wait=false"]).expect(0);
     crash(&app, "web");

@@ -216,13 +216,13 @@ fn all_tests() -> Vec<TestCase> {
     .concat()
 }
 
-/// Most tests at once: they share one API server.
+/// Maximum number of tests at once: they share one API server.
 const MOST_THREADS: usize = 12;
 
 /// The tests in an order in which those of a module are far apart: some modules wait and others compute, and together
 /// they take less time than one after the other.
 fn mixed(cases: Vec<TestCase>) -> Vec<TestCase> {
-    /// Of any number of tests, one in so many.
+    /// Tests that follow each other are this far apart in the list.
     const STRIDE: usize = 37;
     let mut mixed: Vec<(usize, TestCase)> = cases.into_iter().enumerate().collect();
     mixed.sort_by_key(|(place, _)| (place % STRIDE, *place));

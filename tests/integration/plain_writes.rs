@@ -38,9 +38,7 @@ fn app_with(namespace: &str, verbs: &[&str]) -> TestApp {
     ] {
         api().apply(&object).ok();
     }
-    let pushback = Pushback::with_kubeconfig(
-        &cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")),
-    );
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, namespace));
     TestApp::of(pushback, "shop", namespace)
 }
 

@@ -3,12 +3,11 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::apply::{TestApp, annotated, config_map, config_map_path};
-use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, wait_until};
+use crate::support::{Pushback, Ran, TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
@@ -191,10 +190,7 @@ fn a_rule_that_cannot_get_its_facts_refuses_or_warns() {
     let group = format!("{namespace}.example.com");
     let user = format!("{namespace}-user");
     allow_all_but(cluster, &user);
-    let pushback = Pushback::new().with(
-        "KUBECONFIG",
-        cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")).as_os_str(),
-    );
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, &namespace));
     let kept = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}}).to_string();
     pushback.write("in/crd.json", definition(&group, "Namespaced", BIG)).write("in/kept.json", kept);
     let common = ["-a", "widgets", "-n", &namespace, "-f", "in", "--config", "config.yaml"];
@@ -245,10 +241,7 @@ fn what_an_app_lets_go_of_takes_no_permission_to_delete() {
     });
     cluster.api().apply(&role).ok();
     cluster.api().apply(&binding).ok();
-    let pushback = Pushback::new().with(
-        "KUBECONFIG",
-        cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")).as_os_str(),
-    );
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, &namespace));
     let app = TestApp::of(pushback, "app", &namespace);
     let orphan = annotated("orphan", &[("kapp.k14s.io/delete-strategy", "orphan")]);
     app.apply(&(config_map("a", "1") + &config_map("b", "1") + &orphan), &[]).expect(0);
@@ -403,13 +396,9 @@ fn tenant_may_bind_a_role_that_it_cannot_read() {
             "subjects": [{"apiGroup": rbac, "kind": "User", "name": user}]})
     };
     cluster.api().apply(&binding("tenant", "admin", &user)).ok();
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, &namespace));
     let client = cluster.api_for(&user, &[]);
-    let config_maps = format!("/api/v1/namespaces/{namespace}/configmaps");
-    wait_until("the binding takes effect", Duration::from_secs(60), || {
-        (client.get(&config_maps).status == 200).then_some(())
-    });
     assert_eq!(client.get(&format!("/apis/{rbac}/v1/clusterroles/view")).status, 403);
-    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_for(&user, &[]));
     let app = TestApp::of(pushback, "app", &namespace);
     app.apply(&binding("people", "view", "ada").to_string(), &[]).expect(0);
     // More than the tenant has.

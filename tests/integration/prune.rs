@@ -376,8 +376,7 @@ fn config_map_user(namespace: &str, user: &str) -> Pushback {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     });
     api().apply(&binding).ok();
-    let config_maps = format!("/api/v1/namespaces/{namespace}/configmaps");
-    Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_once_allowed(user, &config_maps))
+    Pushback::with_kubeconfig(&TestCluster::shared().kubeconfig_once_allowed(user, namespace))
 }
 
 fn of_a_kind_that_may_not_be_listed_nothing_is_pruned_and_nothing_forgotten() {

@@ -142,9 +142,7 @@ fn what_may_not_be_read_makes_the_rule_skipped_with_the_reason() {
     });
     cluster.api().apply(&role).ok();
     cluster.api().apply(&binding).ok();
-    let pushback = Pushback::with_kubeconfig(
-        &cluster.kubeconfig_once_allowed(&user, &format!("/api/v1/namespaces/{namespace}/configmaps")),
-    );
+    let pushback = Pushback::with_kubeconfig(&cluster.kubeconfig_once_allowed(&user, &namespace));
     let app = TestApp::of(pushback, "app", &namespace);
     let ran = app.apply(&needs_secret("web", "db"), QUICK).expect(0);
     let (outcome, reasons) = rule(&ran, "References");

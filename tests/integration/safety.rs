@@ -151,11 +151,7 @@ fn kinds_that_could_not_be_listed_are_not_forgotten() {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "narrow"}],
     });
     app.cluster.api().apply(&binding).ok();
-    let narrow = Pushback::with_kubeconfig(&app.cluster.kubeconfig_for("narrow", &[]));
-    let allowed = app.cluster.api_for("narrow", &[]);
-    crate::support::wait_until("the binding takes effect", std::time::Duration::from_secs(30), || {
-        (allowed.get(&app.path("configmaps", "one")).status == 200).then_some(())
-    });
+    let narrow = Pushback::with_kubeconfig(&app.cluster.kubeconfig_once_allowed("narrow", &app.namespace));
     let ran = app.run_as(&narrow, "apply", "shop", &config_map("one", "2"), &["--preflight=none"]).expect(0);
     assert!(ran.stderr.contains("Service could not be listed"), "{}", ran.stderr);
     assert!(app.exists("services", "web"));

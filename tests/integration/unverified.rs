@@ -161,11 +161,7 @@ fn a_role_and_its_binding_by_a_user_who_may_not_bind() {
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     });
     cluster.api().apply(&binding).ok();
-    let kubeconfig = cluster.kubeconfig_for(&user, &[]);
-    let restricted = cluster.api_for(&user, &[]);
-    wait_until("the user has the rights", SOON, || {
-        (restricted.get(&format!("/api/v1/namespaces/{namespace}/configmaps")).status == 200).then_some(())
-    });
+    let kubeconfig = cluster.kubeconfig_once_allowed(&user, &namespace);
     let input = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -111,10 +111,7 @@ impl App {
         });
         self.cluster.api().apply(&role).ok();
         self.cluster.api().apply(&binding).ok();
-        let client = self.cluster.api_for(user, &[]);
-        let allowed = || (client.get(&self.path("configmaps")).status == 200).then_some(());
-        wait_until("the binding takes effect", SOON, allowed);
-        let place = Pushback::new().with("KUBECONFIG", self.cluster.kubeconfig_for(user, &[]));
+        let place = Pushback::with_kubeconfig(&self.cluster.kubeconfig_once_allowed(user, &self.namespace));
         Self { place, ..self }
     }
 }

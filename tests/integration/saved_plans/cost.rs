@@ -38,7 +38,7 @@ fn a_plan_grows_with_its_objects_and_no_faster() {
     let (few, thousand) = (size(10), size(1_000));
     show(&format!("plan of 1,000 objects: {thousand} bytes, {} an unchanged object", (thousand - few) / 990));
     assert!((thousand - few) / 990 <= 300, "{few} {thousand}");
-    let count = rounds(3_000, 10_000);
+    let count = if rounds(0, 1) > 0 { 10_000 } else { 3_000 };
     let many = size(count);
     let each = (many - few) / (count - 10);
     show(&format!("plan of {count} objects: {many} bytes, {each} an unchanged object"));
@@ -52,7 +52,7 @@ fn carrying_out_a_plan_costs_one_request_more() {
         let pushback = Pushback::with_kubeconfig(&proxy.kubeconfig());
         TestApp::of(pushback, "planned", &cluster.namespace(prefix))
     };
-    for count in [20, rounds(200, 1_000)] {
+    for count in [20, if rounds(0, 1) > 0 { 1_000 } else { 200 }] {
         let (plain, planned) = (app("plain"), app("planned"));
         let requests = |ran: crate::support::Ran| ran.expect(0).end()["requests"].as_u64().expect("a number");
         for it in [&plain, &planned] {

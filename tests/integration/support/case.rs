@@ -9,7 +9,7 @@ use super::binaries::Availability;
 use super::browser::NO_BROWSER;
 use super::retry::Progress;
 
-/// More tests than these are counted and not named.
+/// If more tests than these are left out, they are only counted.
 const MOST_NAMED: usize = 20;
 
 /// What a test needs besides the crate itself.

@@ -53,6 +53,7 @@ pub(crate) struct TestCluster {
 }
 
 static SHARED: OnceLock<Result<TestCluster, String>> = OnceLock::new();
+
 thread_local! {
     /// Namespaces of the test that runs on this thread, on the shared cluster.
     static NAMESPACES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
@@ -199,13 +200,14 @@ impl TestCluster {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// As [`Self::kubeconfig_for`], as soon as the user may read this path: the authorizer learns of a new binding a moment
-    /// after it is stored.
+    /// Like [`Self::kubeconfig_for`], as soon as the user may list ConfigMaps in a namespace: the authorizer learns of a new
+    /// binding a moment after it is stored.
     #[track_caller]
-    pub(crate) fn kubeconfig_once_allowed(&self, user: &str, path: &str) -> PathBuf {
+    pub(crate) fn kubeconfig_once_allowed(&self, user: &str, namespace: &str) -> PathBuf {
         let client = self.api_for(user, &[]);
+        let config_maps = format!("/api/v1/namespaces/{namespace}/configmaps");
         super::wait_until("the binding takes effect", START_DEADLINE, || {
-            (client.get(path).status != 403).then_some(())
+            (client.get(&config_maps).status == 200).then_some(())
         });
         self.kubeconfig_for(user, &[])
     }
