@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Crd, Schemas, Upgrade};
 use crate::path::PathSegment;
-use crate::schema::contain::{self, Budget, Difference, SchemaProof, SchemaStep};
+use crate::schema::contain::{self, Difference, SchemaProof, SchemaStep};
 use crate::schema::pipeline::{self, Path, Resource, Server};
 use crate::words;
 
@@ -82,7 +82,7 @@ pub fn pair_losses((one, from): (&Value, &str), (other, to): (&Value, &str)) -> 
         schemas
     };
     let schemas = Schemas { old: only(&old, from), new: only(&new, to) };
-    let upgrade = Upgrade { old, new, server, schemas: schemas.into(), budget: Budget::default() };
+    let upgrade = Upgrade::with_schemas(one, other, server, schemas.into());
     Some(converted_losses(&upgrade.old_resource(from)?, &upgrade.new_resource(to)?, server))
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::compared::Compared;
 use super::{Crd, Strategy, Version};
 use crate::schema::Schema;
-use crate::schema::contain::{self, Budget, Difference};
+use crate::schema::contain::{Budget, Difference};
 use crate::schema::pipeline::{Resource, Server};
 
 /// An in-place change of a definition.
@@ -23,6 +24,7 @@ pub struct Upgrade<'a> {
     pub schemas: Arc<Schemas>,
     /// The rest of the work that its comparisons may take.
     pub budget: Budget,
+    compared: Compared,
 }
 
 /// The parsed schemas of both definitions, by version.
@@ -48,21 +50,21 @@ impl<'a> Upgrade<'a> {
     /// Reads both definitions.
     #[must_use]
     pub fn of(old: &'a Value, new: &'a Value, server: Server) -> Self {
-        let (old, new) = (Crd::of(old), Crd::of(new));
-        let schemas = Arc::new(Schemas::of(&old, &new));
-        Self { old, new, server, schemas, budget: Budget::default() }
+        let schemas = Arc::new(Schemas::of(&Crd::of(old), &Crd::of(new)));
+        Self::with_schemas(old, new, server, schemas)
     }
 
     /// Like [`Upgrade::of`], with schemas that were parsed before.
     #[must_use]
     pub fn with_schemas(old: &'a Value, new: &'a Value, server: Server, schemas: Arc<Schemas>) -> Self {
-        Self { old: Crd::of(old), new: Crd::of(new), server, schemas, budget: Budget::default() }
+        let (budget, compared) = (Budget::default(), Compared::default());
+        Self { old: Crd::of(old), new: Crd::of(new), server, schemas, budget, compared }
     }
 
-    /// Compares two versions within the budget of all comparisons.
+    /// Compares two versions within the budget of all comparisons. Versions with the same schemas are compared once.
     #[must_use]
     pub fn compare(&self, old: &Resource<'_>, new: &Resource<'_>) -> Vec<Difference> {
-        contain::compare_within(old, new, self.server, &self.budget)
+        self.compared.compare(old, new, self.server, &self.budget)
     }
 
     /// A version of the old definition; `None` if it does not have it.

@@ -89,7 +89,7 @@ pub enum MapType {
 }
 
 /// One of `x-kubernetes-validations`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CelRule {
     /// The CEL expression.
     pub rule: String,
