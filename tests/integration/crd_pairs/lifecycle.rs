@@ -13,7 +13,10 @@ use crate::support::case::show;
 use crate::support::{TestCase, TestCluster, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
-    cases![ApiServer: the_api_server_treats_definitions_and_versions_as_found]
+    cases![
+        ApiServer: the_api_server_treats_definitions_and_versions_as_found,
+        ApiServer: crds_that_are_called_invalid_are_refused_in_the_words_that_are_expected,
+    ]
 }
 
 fn the_api_server_treats_definitions_and_versions_as_found() {
@@ -29,6 +32,27 @@ fn the_api_server_treats_definitions_and_versions_as_found() {
     ));
     assert!(wrong.is_empty(), "{} otherwise:\n{}", wrong.len(), wrong.join("\n"));
     assert!(definitions > 10 && witnesses > 3 && kept > 10, "{definitions} {witnesses} {kept}");
+}
+
+fn crds_that_are_called_invalid_are_refused_in_the_words_that_are_expected() {
+    let cluster = TestCluster::shared();
+    let mut wrong = Vec::new();
+    let mut refused = 0;
+    for pair in pairs() {
+        let Some(words) = pair.refused.as_ref().filter(|_| pair.check.as_deref() == Some("invalid")) else { continue };
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
+        let [before, after] = [pair.before(), pair.after()].map(|crd| cluster.api().post(path, &crd));
+        if before.status != 201 {
+            wrong.push(format!("{}: the old CRD is refused: {}", pair.name, before.message()));
+        } else if after.status == 201 || !after.message().contains(words.as_str()) {
+            wrong.push(format!("{}: {words}: {} {}", pair.name, after.status, after.message()));
+        } else {
+            refused += 1;
+        }
+    }
+    show(&format!("{refused} CRDs are refused as expected"));
+    assert!(wrong.is_empty(), "{} otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(refused > 150, "{refused}");
 }
 
 fn trial(pair: Pair) -> Trial {

@@ -3,7 +3,7 @@
 //! Follows `ValidateObjectMeta` in k8s.io/apimachinery, and `validateAPIApproval` in k8s.io/apiextensions-apiserver
 //! `pkg/apis/apiextensions/validation`.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Collector, text};
 use crate::path::PathSegment;
@@ -18,8 +18,13 @@ pub(super) fn check(found: &mut Collector, definition: &Value) {
     let metadata = definition.get("metadata").unwrap_or(&Value::Null);
     let name = text(metadata, "name");
     let is_name = |path: &[PathSegment]| matches!(path, [_, PathSegment::Key(key)] if key == "name");
+    let mut counted = json!({"metadata": metadata});
+    // The server sets it, whatever the manifest says.
+    let generation = metadata.get("generation").filter(|value| value.is_i64());
+    if let Some(metadata) = counted["metadata"].as_object_mut().filter(|_| generation.is_some()) {
+        metadata.remove("generation");
+    }
     // Null in a map counts as empty there.
-    let mut counted = definition.clone();
     for map in ["/metadata/labels", "/metadata/annotations"] {
         let values = counted.pointer_mut(map).and_then(Value::as_object_mut);
         for value in values.into_iter().flat_map(serde_json::Map::values_mut).filter(|value| value.is_null()) {
