@@ -263,7 +263,7 @@ pub struct ReadingArgs {
     #[arg(long, env = "PUSHBACK_CONFIG", hide_env = true, value_name = "FILE")]
     pub config: Vec<String>,
     /// Put all namespaced objects into this namespace
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
     pub into_ns: Option<String>,
     /// Map namespaces, A=B; where given, every namespaced object must be mapped
     #[arg(long, value_name = "A=B", value_parser = mapping, value_delimiter = ',')]
@@ -513,7 +513,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 fn mapping(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), namespace(to)?)),
         _ => Err("expected A=B, for example staging=prod".to_owned()),
     }
 }

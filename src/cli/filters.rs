@@ -7,6 +7,7 @@ use pushback_events::EndCause;
 use pushback_preflight::selector::LabelSelector;
 use pushback_system::environment::wall_clock;
 
+use super::app_name::namespace;
 use crate::run::error::CommandError;
 use crate::run::options::Allowed;
 
@@ -74,7 +75,7 @@ pub struct AllowArgs {
     #[arg(long, hide_short_help = true)]
     pub allow_check: bool,
     /// With --allow-check: allow objects in these namespaces
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', hide_short_help = true)]
+    #[arg(long, value_name = "NAMES", value_parser = namespace, value_delimiter = ',', hide_short_help = true)]
     pub allow_ns: Vec<String>,
     /// With --allow-check: allow objects in all namespaces
     #[arg(long, hide_short_help = true)]

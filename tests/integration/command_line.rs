@@ -27,6 +27,9 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_definition_without_its_group_is_told_as_such,
         Nothing: data_that_cannot_be_written_fails_the_run,
         Nothing: events_begin_with_the_start_and_end_with_the_end,
+        Nothing: url_and_proxy_that_cannot_be_used_are_refused_without_their_password,
+        Nothing: manifests_are_fetched_through_a_socks_proxy,
+        Nothing: namespace_that_leaves_its_path_is_refused_wherever_it_is_given,
     ]
 }
 
@@ -413,5 +416,42 @@ fn events_begin_with_the_start_and_end_with_the_end() {
         assert_eq!(events[ends[0]]["exitCode"], code);
         let sequence: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
         assert_eq!(sequence, (1..=events.len() as u64).collect::<Vec<_>>());
+    }
+}
+
+fn url_and_proxy_that_cannot_be_used_are_refused_without_their_password() {
+    let url = "https://manifests.invalid/app.yaml";
+    for (proxy, url, expected) in [
+        ("ftp://me:hunter2@proxy.invalid:1", url, "HTTPS_PROXY has the scheme \"ftp\""),
+        ("http://me:hunter2@[::1", url, "HTTPS_PROXY is not an address of a proxy"),
+        ("", "https:/me:hunter2@manifests.invalid/app.yaml", "expected https://HOST/PATH"),
+    ] {
+        let pushback = Pushback::new().with("HTTPS_PROXY", proxy);
+        let ran = pushback.run(&["diff", "-a", "shop", "-f", url, "--cluster", "dir:live"]).expect(1);
+        assert!(ran.stderr.contains(expected), "{ran:?}");
+        assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+    }
+}
+
+/// The manifests are asked of this proxy: a run that ignored it would not reach anybody.
+fn manifests_are_fetched_through_a_socks_proxy() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let proxy = format!("socks5://{}", listener.local_addr().expect("an address"));
+    let greeting = std::thread::spawn(move || {
+        let mut greeting = [0; 1];
+        listener.accept().and_then(|(mut client, _)| client.read_exact(&mut greeting)).map(|()| greeting)
+    });
+    let pushback = Pushback::new().with("HTTPS_PROXY", proxy);
+    pushback.run(&["diff", "-a", "shop", "-f", "https://192.0.2.1/app.yaml", "--cluster", "dir:live"]).expect(1);
+    assert_eq!(greeting.join().expect("a thread").expect("a client"), [5]);
+}
+
+fn namespace_that_leaves_its_path_is_refused_wherever_it_is_given() {
+    let pushback = Pushback::new();
+    pushback.write("app.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n");
+    for option in [["-n", "../x"], ["--into-ns", "../x"], ["--map-ns", "a=../x"], ["--allow-ns", "../x"]] {
+        let arguments = ["diff", "-a", "shop", "-f", "app.yaml", "--cluster", "dir:live", option[0], option[1]];
+        let ran = pushback.run(&arguments).expect(1);
+        assert!(ran.stderr.contains("expected lower-case letters, digits and -"), "{ran:?}");
     }
 }
