@@ -2,6 +2,7 @@
 //! as what it is, files of others stay, and a git ref is the old side of a check.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::SystemTime;
 
 use serde_json::Value;
@@ -25,6 +26,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_check_against_a_git_ref_needs_no_record,
         Nothing: a_git_ref_is_not_written,
         Nothing: a_folder_that_cannot_be_written_is_named,
+        Nothing: first_apply_beside_another_of_the_app_plans_again,
     ]
 }
 
@@ -430,4 +432,31 @@ fn a_folder_that_cannot_be_written_is_named() {
     hint: ask for the permission, or use a user that has it
     ");
     assert!(pushback.tree("live").is_empty());
+}
+
+/// The other run is made by a rule of the first one, so it comes between its plan and its writes.
+fn first_apply_beside_another_of_the_app_plans_again() {
+    let pushback = shop();
+    std::fs::create_dir(pushback.directory().join("live")).expect("a folder");
+    let program = format!(
+        "#!/bin/sh\ncd {}\nif mkdir once 2>/dev/null; then HOME=. {} {} --yes > other 2>&1; fi\n\
+         echo '{{\"apiVersion\":\"rules.pushback.dev/v1\",\"kind\":\"RuleResponse\",\"findings\":[]}}'\n",
+        pushback.directory().display(),
+        env!("CARGO_BIN_EXE_pushback"),
+        APPLY.join(" "),
+    );
+    pushback.write("program", program);
+    let path = pushback.directory().join("program");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    pushback.write(
+        "policy.yaml",
+        format!(
+            "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: Outside\n  exec: \
+             {{command: [{}], timeout: 60s, memory: 1024}}\n",
+            path.display()
+        ),
+    );
+    let ran = pushback.run(&[&APPLY[..], &["--yes", "--config", "policy.yaml", "-o", "json"]].concat()).expect(0);
+    assert!(pushback.read("other").contains("created"), "{}", pushback.read("other"));
+    assert!(ran.events().iter().any(|event| event["code"] == "plan-again"), "{}", ran.stdout);
 }

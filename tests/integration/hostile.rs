@@ -18,6 +18,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_redirect_of_an_api_server_is_not_followed,
         Nothing: start_with_no_worker_threads_or_few_descriptors_does_not_panic,
         Nothing: plan_that_is_a_pipe_is_refused_by_every_command,
+        Nothing: huge_file_is_refused_without_being_read,
     ]
 }
 
@@ -103,24 +104,46 @@ fn a_redirect_of_an_api_server_is_not_followed() {
     assert!(!followed.load(Ordering::Relaxed), "{said}");
 }
 
-/// Nobody writes to the pipe: a run that opened it would wait for ever.
+/// The commands that read files of others, each with this file.
+fn readers(file: &str) -> [Vec<&str>; 9] {
+    [
+        vec!["apply", "--cluster", "dir:live", "--yes", "--plan", file],
+        vec!["plan", "show", file],
+        vec!["check", "--facts", file],
+        vec!["verify", file],
+        vec!["storage", "test", "--crd", "crd.yaml", "--plan", file],
+        vec!["storage", "suggest", "--crd", file],
+        vec!["storage", "golden", "goldens", "--crd", "crd.yaml", "--plan", file],
+        vec!["serve-conversion", "--crd", "crd.yaml", "--plan", file, "--tls-cert", "tls", "--tls-key", "tls"],
+        vec!["serve-conversion", "print-crd-patch", "--service", "a/b", "--ca-file", file],
+    ]
+}
+
+/// Nothing is written to the pipe: a run that opened it would never end.
 fn plan_that_is_a_pipe_is_refused_by_every_command() {
     let pushback = Pushback::new();
     pushback.shell("mkfifo", &["pipe"]);
     pushback.write("crd.yaml", "kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\n");
     pushback.write("tls", "");
-    for arguments in [
-        &["apply", "--cluster", "dir:live", "--yes", "--plan", "pipe"][..],
-        &["plan", "show", "pipe"],
-        &["check", "--facts", "pipe"],
-        &["storage", "test", "--crd", "crd.yaml", "--plan", "pipe"],
-        &["storage", "suggest", "--crd", "pipe"],
-        &["storage", "golden", "goldens", "--crd", "crd.yaml", "--plan", "pipe"],
-        &["serve-conversion", "--crd", "crd.yaml", "--plan", "pipe", "--tls-cert", "tls", "--tls-key", "tls"],
-        &["serve-conversion", "print-crd-patch", "--service", "a/b", "--ca-file", "pipe"],
-    ] {
-        let ran = pushback.run(arguments).expect(1);
+    for arguments in readers("pipe") {
+        let ran = pushback.run(&arguments).expect(1);
         assert!(ran.stderr.contains("is not a regular file"), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+fn huge_file_is_refused_without_being_read() {
+    let pushback = Pushback::new();
+    std::fs::File::create(pushback.directory().join("huge"))
+        .and_then(|file| file.set_len(5 << 30))
+        .expect("a sparse file");
+    pushback.write("crd.yaml", "kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1\n");
+    pushback.write("tls", "");
+    for arguments in readers("huge") {
+        // A run that read it would end for want of memory.
+        let words = arguments.join(" ");
+        let ran = pushback.run_in_shell(&format!("ulimit -v 1500000; export TOKIO_WORKER_THREADS=2; exec $0 {words}"));
+        assert_eq!(ran.code, 1, "{arguments:?}: {ran:?}");
+        assert!(ran.stderr.contains("MiB"), "{arguments:?}: {}", ran.stderr);
     }
 }
 

@@ -88,6 +88,7 @@ fn a_plan_is_carried_out_without_a_question() {
     let pushback = shop();
     let ran = plan(&pushback, &[]).expect(0);
     assert!(ran.stderr.contains("plan written to shop.plan, valid until "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`pushback apply --plan shop.plan --cluster=dir:live`"), "{}", ran.stderr);
     let before = pushback.tree("live");
     let read = SavedPlan::parse(&pushback.read("shop.plan")).expect("a plan");
     assert_eq!(read.objects.len(), 4);

@@ -299,6 +299,12 @@ fn processes_with_sessions_of_their_own_are_ended() {
 }
 
 fn interrupted_run_ends_its_program() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 143)] {
+        is_ended_by(signal, code);
+    }
+}
+
+fn is_ended_by(signal: Signal, code: i32) {
     let pushback = with("echo $$ > running; exec sleep 600");
     pushback.write("policy.yaml", config(&rules("").replace("timeout: 2s", "timeout: 60s")));
     let arguments = ["check", "-f", "app", "--cluster", "dir:live", "--config", "policy.yaml"];
@@ -307,8 +313,8 @@ fn interrupted_run_ends_its_program() {
         std::fs::read_to_string(pushback.directory().join("running")).ok().filter(|text| text.ends_with('\n'))
     });
     let process = format!("/proc/{}/cmdline", running.expect("a program").trim());
-    run.signal(Signal::TERM);
-    run.finish_within(std::time::Duration::from_secs(30)).expect(143);
+    run.signal(signal);
+    run.finish_within(std::time::Duration::from_secs(30)).expect(code);
     let is_over = || !std::fs::read_to_string(&process).is_ok_and(|line| !line.is_empty());
     assert!(poll(std::time::Duration::from_secs(10), || is_over().then_some(())).is_some(), "it still runs");
 }
