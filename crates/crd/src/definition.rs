@@ -6,7 +6,7 @@ mod attribution;
 mod carry_over;
 mod change;
 mod compare;
-mod compared;
+mod comparisons;
 pub mod crd;
 mod cross_version;
 mod keywords;

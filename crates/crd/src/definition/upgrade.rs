@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::compared::Compared;
+use super::comparisons::Comparisons;
 use super::{Crd, Strategy, Version};
 use crate::schema::Schema;
 use crate::schema::contain::{Budget, Difference};
@@ -24,7 +24,7 @@ pub struct Upgrade<'a> {
     pub schemas: Arc<Schemas>,
     /// The rest of the work that its comparisons may take.
     pub budget: Budget,
-    compared: Compared,
+    comparisons: Comparisons,
 }
 
 /// The parsed schemas of both definitions, by version.
@@ -57,14 +57,14 @@ impl<'a> Upgrade<'a> {
     /// Like [`Upgrade::of`], with schemas that were parsed before.
     #[must_use]
     pub fn with_schemas(old: &'a Value, new: &'a Value, server: Server, schemas: Arc<Schemas>) -> Self {
-        let (budget, compared) = (Budget::default(), Compared::default());
-        Self { old: Crd::of(old), new: Crd::of(new), server, schemas, budget, compared }
+        let (budget, comparisons) = (Budget::default(), Comparisons::default());
+        Self { old: Crd::of(old), new: Crd::of(new), server, schemas, budget, comparisons }
     }
 
     /// Compares two versions within the budget of all comparisons. Versions with the same schemas are compared once.
     #[must_use]
     pub fn compare(&self, old: &Resource<'_>, new: &Resource<'_>) -> Vec<Difference> {
-        self.compared.compare(old, new, self.server, &self.budget)
+        self.comparisons.compare(old, new, self.server, &self.budget)
     }
 
     /// A version of the old definition; `None` if it does not have it.

@@ -13,7 +13,7 @@ use crate::schema::pipeline::{Resource, Server};
 
 /// The comparisons that were made. Copies share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Compared(Arc<Mutex<HashMap<Key, Vec<Difference>>>>);
+pub(super) struct Comparisons(Arc<Mutex<HashMap<Key, Vec<Difference>>>>);
 
 /// Everything of two versions that a comparison depends on.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ struct Side {
     version: Option<String>,
 }
 
-impl Compared {
+impl Comparisons {
     /// Compares two versions, unless two with the same schemas were compared before.
     pub(super) fn compare(
         &self,
