@@ -3,6 +3,7 @@
 mod failing;
 mod going;
 mod lost;
+mod names;
 mod observed;
 
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Controllers: what_may_not_be_listed_is_looked_at_one_by_one,
         ApiServer: a_failing_condition_fails_only_after_its_time,
     ];
-    [own, failing::tests(), going::tests(), lost::tests(), observed::tests()].concat()
+    [own, failing::tests(), going::tests(), lost::tests(), names::tests(), observed::tests()].concat()
 }
 
 /// An app of its own in a namespace of its own.

@@ -22,6 +22,9 @@ use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
 use crate::plan::Planned;
 
+/// Kind of CRDs.
+const CRD: &str = "CustomResourceDefinition";
+
 /// How long to wait before watching the events about an object and its Pods.
 const SLOW: Duration = Duration::from_secs(5);
 
@@ -80,6 +83,7 @@ impl<'a> Engine<'a> {
             self.view.children.of(object)
         };
         let backends = if unchanged { Vec::new() } else { self.backends(object) };
+        let frees_names = planned.change.object.kind == CRD && self.deletes_crds();
         let waiting = self.nodes[node].waiting_mut()?;
         let waited = waiting.since.elapsed();
         if let Some(rule) = wait_rule {
@@ -87,6 +91,7 @@ impl<'a> Engine<'a> {
         }
         let mut related = below.related(self.view.storage_classes.as_deref().unwrap_or_default());
         related.backends = &backends;
+        related.frees_names = frees_names;
         let context = readiness::Context {
             wait_rule,
             masker: Some(&self.writes.writer.masker),
@@ -111,6 +116,15 @@ impl<'a> Engine<'a> {
         let context = readiness::Context { troubles: Some(&waiting.troubles), ..context };
         waiting.due = readiness::next_look(&context).map(|left| Instant::now() + left);
         Some(readiness::assess(object, &context))
+    }
+
+    /// Returns whether the deletion of a CRD is still to come or not complete.
+    fn deletes_crds(&self) -> bool {
+        self.nodes.iter().zip(&self.plan.objects).any(|(node, planned)| {
+            let change = &planned.change;
+            let is_open = matches!(node.progress, Progress::Pending | Progress::Writing(_) | Progress::Waiting(_));
+            is_open && change.operation == Operation::Delete && change.object.kind == CRD
+        })
     }
 
     /// Whether anything under way may still use a claim. Always true for the first assessment: the consumer may be

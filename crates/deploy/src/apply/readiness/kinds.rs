@@ -24,7 +24,7 @@ pub(super) fn assess(group: &str, kind: &str, object: &Value, context: &Context<
         ("", "Service") => service(object),
         ("", "PersistentVolumeClaim") => claim(object, context),
         ("", "Namespace") => namespace(object),
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => custom_resource_definition(object),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => custom_resource_definition(object, context),
         ("apiregistration.k8s.io", "APIService") => api_service(object),
         ("autoscaling", "HorizontalPodAutoscaler") => autoscaler(object, context),
         ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
@@ -145,20 +145,36 @@ fn namespace(object: &Value) -> Status {
     }
 }
 
-fn custom_resource_definition(object: &Value) -> Status {
+/// The server judges names some time after a write, and no generation says which names a condition is about. It does not
+/// judge names that equal those it has accepted, so a condition of names in between stays (Kubernetes 1.36).
+fn custom_resource_definition(object: &Value, context: &Context<'_>) -> Status {
     let names = find(object, "NamesAccepted");
     let established = find(object, "Established");
-    if let Some(condition) = names.filter(|condition| condition.is("False")) {
-        return Status::failed(describe(&condition));
+    let are_accepted = names_of(object, "/status/acceptedNames") == names_of(object, "/spec/names");
+    let is_judged = context.is_observed_after(OBSERVATION_WINDOW);
+    match &names {
+        Some(condition) if condition.is("False") && !are_accepted => {
+            let is_final = is_judged && !context.related.frees_names;
+            let status = if is_final { Status::failed } else { Status::in_progress };
+            return status(describe(condition));
+        }
+        Some(_) if !are_accepted && !is_judged => return Status::in_progress("its names are not accepted yet"),
+        _ => {}
     }
     if let Some(condition) = established.filter(|condition| condition.is("False") && condition.reason != "Installing") {
         return Status::failed(describe(&condition));
     }
-    let is_accepted = names.is_some_and(|condition| condition.is("True"));
-    if is_accepted && established.is_some_and(|condition| condition.is("True")) {
+    if names.is_some() && established.is_some_and(|condition| condition.is("True")) {
         return Status::ready("established");
     }
     Status::in_progress("not established yet")
+}
+
+/// The names that the server accepts one by one. Categories are never refused.
+fn names_of<'o>(object: &'o Value, path: &str) -> (Vec<&'o str>, Vec<&'o str>) {
+    let names = ["plural", "singular", "kind", "listKind"].map(|key| object.text(&format!("{path}/{key}")));
+    let short = list(object, &format!("{path}/shortNames")).iter().filter_map(Value::as_str);
+    (names.to_vec(), short.collect())
 }
 
 fn api_service(object: &Value) -> Status {

@@ -103,6 +103,7 @@ fn nothing_in_an_object_makes_it_panic() {
                     events: &events,
                     storage_classes: &events,
                     backends: &[],
+                    frees_names: false,
                 };
                 let mut troubles = Troubles::default();
                 troubles.observe(&value, &Context { related, ..settled() });

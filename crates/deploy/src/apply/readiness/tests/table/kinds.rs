@@ -195,7 +195,14 @@ fn a_claim_that_waits_for_its_first_consumer_is_not_waited_for_without_one() {
 
 #[test]
 fn custom_resource_definition() {
-    let with = |names: &str, established: Value| conditions(&[condition("NamesAccepted", names, "r"), established]);
+    let with = |names: &str, established: Value| {
+        let mut object = conditions(&[condition("NamesAccepted", names, "r"), established]);
+        if names == "False" {
+            merge(&mut object, json!({"spec": {"names": {"plural": "foos", "shortNames": ["foo"]}}}));
+            merge(&mut object, json!({"status": {"acceptedNames": {"plural": "foos"}}}));
+        }
+        object
+    };
     check(
         "apiextensions.k8s.io/v1",
         "CustomResourceDefinition",
@@ -233,6 +240,32 @@ fn custom_resource_definition() {
             same("no conditions yet", Waits, InProgress, "not established", json!({})),
         ],
     );
+}
+
+#[test]
+fn condition_of_other_names_than_those_of_the_spec_is_not_final() {
+    let crd = |names: &str, spec: &[&str], accepted: &[&str]| {
+        let conditions = [condition("NamesAccepted", names, "r"), condition("Established", "True", "")];
+        let [spec, accepted] = [spec, accepted].map(|short| json!({"plural": "foos", "shortNames": short}));
+        let status = json!({"conditions": conditions, "acceptedNames": accepted});
+        let rest = json!({"spec": {"names": spec}, "status": status});
+        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", rest)
+    };
+    let just_written = Context::default();
+    let later = Context { waited: OBSERVATION_WINDOW, ..just_written };
+    let freeing = Context { related: Related { frees_names: true, ..Related::default() }, ..later };
+    for (object, context, expected) in [
+        // Refused names were replaced by those that are accepted.
+        (crd("False", &["f"], &["f"]), just_written, Ready),
+        (crd("False", &["f"], &[]), just_written, InProgress),
+        (crd("False", &["f"], &[]), later, Failed),
+        (crd("False", &["f"], &[]), freeing, InProgress),
+        (crd("True", &["f"], &[]), just_written, InProgress),
+        (crd("True", &["f"], &["f"]), just_written, Ready),
+        (crd("True", &["f"], &[]), later, Ready),
+    ] {
+        assert_eq!(assess(&object, &context).state, expected, "{object} {:?}", context.waited);
+    }
 }
 
 #[test]
