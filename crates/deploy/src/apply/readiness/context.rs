@@ -57,7 +57,7 @@ pub struct Related<'a> {
     pub storage_classes: &'a [Arc<Value>],
     /// Services of the app that a webhook configuration calls, each with whether an endpoint is ready.
     pub backends: &'a [(String, bool)],
-    /// Whether the run still deletes a CRD, which may free the names that another one asks for.
+    /// True while the run deletes a CRD, which may free the names that another one asks for.
     pub frees_names: bool,
 }
 
