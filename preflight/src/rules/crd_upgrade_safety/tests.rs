@@ -4,6 +4,7 @@ mod advice;
 mod backend;
 mod clients;
 mod decided;
+mod effects;
 mod fingerprints;
 mod hostile;
 mod met;
