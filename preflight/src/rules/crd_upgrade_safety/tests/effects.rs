@@ -1,4 +1,4 @@
-//! What a change does to objects and to requests, beyond the verdict.
+//! Effects of a change on objects and on requests.
 
 use super::*;
 
