@@ -5,6 +5,7 @@ mod compose;
 mod construct;
 mod document;
 mod fault;
+pub mod go;
 mod json;
 mod scalar;
 mod syntax;

@@ -1,7 +1,6 @@
 //! kapp's copy of the manifest on every object, and its digest of what the server made of it. They are kept up to date
 //! where kapp has left them, so that an app can be given back: kapp compares with the copy only if the digest holds.
 
-mod go_yaml;
 mod operations;
 mod rebase;
 #[cfg(test)]

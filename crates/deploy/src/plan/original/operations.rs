@@ -1,15 +1,14 @@
 //! The difference of two objects as kapp digests it: a list of operations, each tested before it is made, as YAML.
 //! Items of lists are compared by index, and values are spelt out.
 
+use pushback_manifest::yaml::go;
 use serde_json::{Map, Value, json};
-
-use super::go_yaml;
 
 /// The operations that make `new` of `old`, as a YAML document.
 pub(super) fn as_yaml(old: &Value, new: &Value) -> String {
     let mut operations = Vec::new();
     compare(old, new, "", &mut operations);
-    go_yaml::list(&operations)
+    go::list(&operations)
 }
 
 type Operation = Map<String, Value>;
@@ -18,7 +17,7 @@ fn compare(old: &Value, new: &Value, path: &str, operations: &mut Vec<Operation>
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
             let mut keys: Vec<&String> = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key))).collect();
-            keys.sort_by_cached_key(|key| go_yaml::scalar(key));
+            keys.sort_by_cached_key(|key| go::scalar(key));
             for key in keys {
                 let place = format!("{path}/{}", escaped(key));
                 match (old.get(key), new.get(key)) {

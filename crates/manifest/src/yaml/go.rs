@@ -1,5 +1,5 @@
-//! Values as the YAML library that kapp uses writes them (`gopkg.in/yaml.v2`), byte for byte: kapp digests its output.
-//! No library for Rust quotes, wraps and sorts in the same way.
+//! Values as the YAML library that kapp uses writes them (`gopkg.in/yaml.v2`), byte for byte: kapp digests its output and
+//! shows it. No library for Rust quotes, wraps and sorts in the same way.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -11,8 +11,22 @@ use serde_json::{Map, Value};
 /// Longer lines are wrapped at the next space.
 const WIDTH: usize = 80;
 
-/// A document: a list of maps whose keys keep their order.
-pub(super) fn list(items: &[Map<String, Value>]) -> String {
+/// Writes a value as a document.
+#[must_use]
+pub fn document(value: &Value) -> String {
+    let mut writer = Writer::default();
+    match value {
+        Value::Object(map) if !map.is_empty() => writer.map(map, 0, false),
+        Value::Array(items) if !items.is_empty() => writer.items(items, 0, false),
+        other => writer.leaf(other, 2),
+    }
+    writer.text.push('\n');
+    writer.text
+}
+
+/// Writes a list of maps, whose keys keep their order, as a document.
+#[must_use]
+pub fn list(items: &[Map<String, Value>]) -> String {
     if items.is_empty() {
         return "[]\n".to_owned();
     }
@@ -35,8 +49,9 @@ pub(super) fn list(items: &[Map<String, Value>]) -> String {
     writer.text
 }
 
-/// A text as a document of its own.
-pub(super) fn scalar(text: &str) -> String {
+/// Writes a text as a document of its own.
+#[must_use]
+pub fn scalar(text: &str) -> String {
     let mut writer = Writer::default();
     writer.string(text, 2, false);
     writer.text
@@ -385,4 +400,58 @@ fn natural(left: &str, right: &str) -> Ordering {
         return number(&left).cmp(&number(&right)).then(one.cmp(&other));
     }
     left.len().cmp(&right.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// As kapp prints it.
+    const PRINTED: &str = r##"apiVersion: v1
+data:
+  crlf: "a\r\nb"
+  ctrl: "\x01"
+  date: "2020-01-01"
+  empty: ""
+  lead: ' x'
+  long: aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo
+    pppp qqqq rrrr ssss tttt uuuu vvvv
+  nl3: |+
+    a
+
+
+  oct: "0o17"
+  qlong: 'it''s: aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm
+    nnnn oooo pppp qqqq rrrr ssss'
+  quote: 'it''s # x'
+  sexa: "12:30:45"
+  tab: "\ta\n"
+  tilde: "~"
+  trail: "a \nb\n"
+  "true": "true"
+  uni: "é日本\U0001F600"
+  v9: "9"
+  v12: "12"
+  v100: "100"
+kind: ConfigMap
+metadata:
+  name: a
+"##;
+
+    #[test]
+    fn object_is_written_as_kapp_prints_it() {
+        let long = "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq rrrr ssss";
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+            "data": {
+                "v9": "9", "v12": "12", "v100": "100", "long": format!("{long} tttt uuuu vvvv"), "true": "true",
+                "date": "2020-01-01", "oct": "0o17", "sexa": "12:30:45", "trail": "a \nb\n", "tab": "\ta\n",
+                "uni": "é日本😀", "ctrl": "\u{1}", "crlf": "a\r\nb", "quote": "it's # x", "qlong": format!("it's: {long}"),
+                "nl3": "a\n\n\n", "empty": "", "tilde": "~", "lead": " x",
+            },
+        });
+        assert_eq!(document(&object), PRINTED);
+    }
 }
