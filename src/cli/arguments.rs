@@ -10,6 +10,7 @@ use pushback_cluster::ConnectOptions;
 use pushback_crd::definition::StoragePolicy;
 use pushback_deploy::plan::UpdateStrategy;
 use pushback_deploy::plan::part::Selection;
+use pushback_kapp as kapp;
 use pushback_manifest::LoadOptions;
 use pushback_objects::duration;
 use pushback_preflight::Waiver;
@@ -17,7 +18,6 @@ use pushback_preflight::api_lifecycle::{self, Release};
 use pushback_terminal::DiffStyle;
 use pushback_terminal::check::file::ReportSpec;
 use pushback_terminal::check::formats;
-use pushback_terminal::kapp;
 use pushback_terminal::theme::ColorChoice;
 use secrecy::{ExposeSecret as _, SecretString};
 

@@ -6,8 +6,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use pushback_app::history::KEEP;
 use pushback_events::exit::ExitCode;
+use pushback_kapp::{self as kapp, Ui};
 use pushback_terminal::history_text;
-use pushback_terminal::kapp::{self, Ui};
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::screen::{self, ProgressNotes};

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use pushback_events::{EndCause, MissingApp};
+use pushback_kapp::{Ui, reports};
 use pushback_system::environment::wall_clock;
 use pushback_terminal::inspect_text;
-use pushback_terminal::kapp::{Ui, reports};
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use clap::builder::TypedValueParser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Args, Command, FromArgMatches};
-use pushback_terminal::kapp::{DiffLook, Style, words};
+use pushback_kapp::{DiffLook, Style};
 use pushback_terminal::output::Output;
+use pushback_terminal::raw_objects::placeholder;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::arguments::{GlobalArgs, PreflightArgs};
@@ -475,7 +476,7 @@ impl GlobalArgs {
     /// What the run's events have to carry for kapp's voice.
     #[must_use]
     pub fn details(&self) -> Option<Details> {
-        let details = Details { placeholder: words::placeholder };
+        let details = Details { placeholder: placeholder };
         self.kapp.is_some().then_some(details)
     }
 

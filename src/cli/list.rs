@@ -1,8 +1,8 @@
 //! `pushback list`: the apps of a namespace.
 
 use clap::Args;
+use pushback_kapp::{Ui, reports};
 use pushback_system::environment::wall_clock;
-use pushback_terminal::kapp::{Ui, reports};
 use pushback_terminal::list_text;
 
 use super::arguments::{GlobalArgs, NamespaceArgs};

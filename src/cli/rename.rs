@@ -7,7 +7,7 @@ use pushback_app::identity::BY_LABEL;
 use pushback_app::lease::{DEFAULT_LEASE, LockOptions};
 use pushback_events::EndCause;
 use pushback_events::exit::ExitCode;
-use pushback_terminal::kapp::reports;
+use pushback_kapp::reports;
 
 use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};

@@ -6,13 +6,14 @@ use std::sync::PoisonError;
 
 use pushback_events::Events;
 use pushback_events::exit::ExitCode;
+use pushback_kapp as kapp;
 use pushback_manifest::InputWarning;
 use pushback_system::environment::reason;
-use pushback_terminal::kapp;
 use pushback_terminal::live::options::WIDTH;
 use pushback_terminal::live::prompt;
+use pushback_terminal::live::renderer::Renderer;
 use pushback_terminal::output::Output;
-use pushback_terminal::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, system_clock};
+use pushback_terminal::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, renderer, system_clock};
 
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::reports::HeldDocument;
@@ -26,7 +27,8 @@ use crate::run::running::{Consent, Terminal};
 #[derive(Debug)]
 struct Screen {
     reporter: Reporter,
-    format: Format,
+    /// The format; `None` for kapp's voice.
+    format: Option<Format>,
     /// Whether questions are answered with yes.
     yes: bool,
     document: HeldDocument,
@@ -43,7 +45,7 @@ impl Terminal for Screen {
 
     fn leave_question(&self) {
         // In kapp's voice a blank line is part of the error.
-        if self.format != Format::Kapp {
+        if self.format.is_some() {
             prompt::leave(&mut io::stderr());
         }
     }
@@ -60,16 +62,16 @@ impl Terminal for Screen {
     }
 }
 
-fn consent(format: Format, yes: bool) -> Consent {
+fn consent(format: Option<Format>, yes: bool) -> Consent {
     match format {
         _ if yes => Consent::Given,
-        Format::Json => Consent::Nobody,
-        Format::Kapp => Consent::Ask(|_| {
+        Some(Format::Json) => Consent::Nobody,
+        None => Consent::Ask(|_| {
             let input = io::stdin();
             let shows_answers = input.is_terminal();
             kapp::prompt::confirm(&mut input.lock(), &mut io::stdout(), shows_answers)
         }),
-        _ => Consent::Ask(|question| {
+        Some(_) => Consent::Ask(|question| {
             let input = io::stdin();
             let is_terminal = input.is_terminal();
             prompt::confirm(question, &mut input.lock(), is_terminal, &mut io::stderr())
@@ -90,7 +92,7 @@ pub fn confirm(global: &GlobalArgs, question: &str) -> Result<(), CommandError> 
 /// # Errors
 /// No thread could be started.
 pub fn start_for_report(global: &GlobalArgs, document: HeldDocument) -> io::Result<Run> {
-    start_as(global, DiffStyle::None, Format::Plain, (Box::new(io::sink()), false), document)
+    start_as(global, DiffStyle::None, Some(Format::Plain), (Box::new(io::sink()), false), document)
 }
 
 /// Starts a run for people on standard output or, if one of its reports goes there, on standard error.
@@ -105,7 +107,7 @@ pub fn start(
 ) -> io::Result<Run> {
     let format = format(global);
     // Events are a document of their own; a report next to them was refused with the arguments.
-    if format != Format::Json && reports_to_standard_output {
+    if format != Some(Format::Json) && reports_to_standard_output {
         let errors = io::stderr();
         let is_terminal = errors.is_terminal();
         return start_as(global, diff, format, (Box::new(errors), is_terminal), document);
@@ -118,7 +120,7 @@ pub fn start(
 fn start_as(
     global: &GlobalArgs,
     diff: DiffStyle,
-    format: Format,
+    format: Option<Format>,
     (data, data_is_terminal): (Box<dyn io::Write + Send>, bool),
     document: HeldDocument,
 ) -> io::Result<Run> {
@@ -129,10 +131,14 @@ fn start_as(
         diff,
         size: None,
         data_columns: data_is_terminal.then(columns),
-        kapp: global.kapp.clone().unwrap_or_default(),
     };
     let (events, receiver) = Events::channel();
-    let reporter = Reporter::start(format, options, receiver, data, Box::new(io::stderr()), system_clock())?;
+    let output = Output::new(data, Box::new(io::stderr()));
+    let renderer: Box<dyn Renderer> = match format {
+        Some(format) => renderer(format, options, output),
+        None => Box::new(kapp::KappRenderer::new(global.kapp.clone().unwrap_or_default(), output)),
+    };
+    let reporter = Reporter::start(renderer, receiver, system_clock())?;
     Ok(Run::start(events, Box::new(Screen { reporter, format, yes: global.yes, document })))
 }
 
@@ -176,21 +182,21 @@ pub async fn end(global: &GlobalArgs, diff: DiffStyle, error: CommandError) -> E
     complete(global, start(global, diff, false, HeldDocument::default()), async |_| Err(error)).await
 }
 
-/// The output format: the flag, or the default for the terminal.
-fn format(global: &GlobalArgs) -> Format {
+/// The output format: the flag, or the default for the terminal; `None` for kapp's voice.
+fn format(global: &GlobalArgs) -> Option<Format> {
     if global.kapp.is_some() {
-        return Format::Kapp;
+        return None;
     }
     let term = std::env::var("TERM").ok();
     let is_terminal = io::stderr().is_terminal();
-    match global.output_format() {
+    Some(match global.output_format() {
         Some(OutputFormat::Tty) => Format::tty_where_possible(is_terminal, term.as_deref()),
         Some(OutputFormat::Plain) => Format::Plain,
         Some(OutputFormat::Json) => Format::Json,
         // Lines of the log would break rows that move.
         None if global.verbose > 0 => Format::Plain,
         None => Format::detect(is_terminal, std::env::var("CI").ok().as_deref(), term.as_deref()),
-    }
+    })
 }
 
 /// Prints messages of a command without a run to standard error.

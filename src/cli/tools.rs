@@ -7,11 +7,12 @@ use clap::{ArgAction, Args, Subcommand};
 use pushback_deploy::plan::filter::ChangeFilter;
 use pushback_events::Millis;
 use pushback_events::exit::ExitCode;
+use pushback_kapp::{self as kapp, DiffLook, Style, reports};
 use pushback_manifest::Manifest;
 use pushback_objects::Position;
 use pushback_system::environment::wall_clock;
-use pushback_terminal::kapp::{self, DiffLook, Style, reports, words};
 use pushback_terminal::live::plan_text::plan_text;
+use pushback_terminal::raw_objects::placeholder;
 use pushback_terminal::table::Table;
 use pushback_terminal::{DiffStyle, RenderOptions};
 use serde_json::json;
@@ -169,15 +170,14 @@ fn sides(arguments: &DiffArgs) -> Result<(Vec<Manifest>, Vec<Manifest>), Command
 
 fn diff_as_kapp(ui: &mut kapp::Ui, arguments: &DiffArgs) -> Result<(), CommandError> {
     let (old, new) = sides(arguments)?;
-    let (_, lines) =
-        tools::changes(&old, &new, &arguments.filter, (words::placeholder, kapp::changes::NO_STRATEGY), false);
+    let (_, lines) = tools::changes(&old, &new, &arguments.filter, (placeholder, kapp::changes::NO_STRATEGY), false);
     kapp::changes::show(ui, &lines, &[], wall_clock());
     Ok(())
 }
 
 fn diff(global: &GlobalArgs, arguments: &DiffArgs) -> Result<String, CommandError> {
     let (old, new) = sides(arguments)?;
-    let (counts, lines) = tools::changes(&old, &new, &arguments.filter, (words::placeholder, ""), arguments.changes);
+    let (counts, lines) = tools::changes(&old, &new, &arguments.filter, (placeholder, ""), arguments.changes);
     if global.wants_json() {
         let changed: Vec<_> = lines.iter().filter(|line| line.operation.writes()).collect();
         return Ok(format!("{:#}\n", json!({"schemaVersion": 1, "counts": counts, "changes": changed})));

@@ -5,9 +5,9 @@ use pushback_cluster::{ClusterError, ErrorKind};
 use pushback_deploy::plan::PlanError;
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp};
+use pushback_kapp::UnknownColumn;
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
-use pushback_terminal::kapp::UnknownColumn;
 use pushback_upgrade::lock::LockError;
 
 /// An error that ends a command.

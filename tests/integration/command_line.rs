@@ -437,13 +437,16 @@ fn url_and_proxy_that_cannot_be_used_are_refused_without_their_password() {
 fn manifests_are_fetched_through_a_socks_proxy() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let proxy = format!("socks5://{}", listener.local_addr().expect("an address"));
-    let greeting = std::thread::spawn(move || {
+    let (sender, greeted) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
         let mut greeting = [0; 1];
-        listener.accept().and_then(|(mut client, _)| client.read_exact(&mut greeting)).map(|()| greeting)
+        let (mut client, _) = listener.accept().expect("a client");
+        client.read_exact(&mut greeting).expect("a greeting");
+        sender.send(greeting)
     });
     let pushback = Pushback::new().with("HTTPS_PROXY", proxy);
     pushback.run(&["diff", "-a", "shop", "-f", "https://192.0.2.1/app.yaml", "--cluster", "dir:live"]).expect(1);
-    assert_eq!(greeting.join().expect("a thread").expect("a client"), [5]);
+    assert_eq!(greeted.recv_timeout(std::time::Duration::from_secs(30)), Ok([5]));
 }
 
 fn namespace_that_leaves_its_path_is_refused_wherever_it_is_given() {

@@ -1,11 +1,9 @@
-//! Shared by the renderers' tests: captured streams, a fixed clock, and one scripted deploy.
+//! Shared by the renderers' tests: a fixed clock, and one scripted deploy.
 
-use std::io::{self, Write};
 use std::num::NonZeroU16;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use pushback_deploy::check::report::CheckReport;
 use pushback_events::exit::ExitCode;
 use pushback_events::{
@@ -18,40 +16,8 @@ use pushback_preflight::Operation;
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use serde_json::json;
 
-use crate::live::renderer::{Clock, Moment};
-
-/// Two captured streams.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Captured {
-    data: Arc<Mutex<Vec<u8>>>,
-    progress: Arc<Mutex<Vec<u8>>>,
-}
-
-struct Capture(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Capture {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("capture").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Captured {
-    pub(super) fn writers(&self) -> (Box<dyn Write + Send>, Box<dyn Write + Send>) {
-        (Box::new(Capture(Arc::clone(&self.data))), Box::new(Capture(Arc::clone(&self.progress))))
-    }
-
-    pub(super) fn data(&self) -> String {
-        String::from_utf8(self.data.lock().expect("capture").clone()).expect("utf-8")
-    }
-
-    pub(super) fn progress(&self) -> String {
-        String::from_utf8(self.progress.lock().expect("capture").clone()).expect("utf-8")
-    }
-}
+use crate::live::renderer::Clock;
+pub(super) use crate::testing::{Captured, at, at_millis, wait_progress};
 
 /// Screen of a terminal with these rows and columns after all progress was written to it.
 pub(super) fn screen(captured: &Captured, (rows, columns): (u16, u16)) -> String {
@@ -61,17 +27,6 @@ pub(super) fn screen(captured: &Captured, (rows, columns): (u16, u16)) -> String
     terminal.process(captured.progress().replace('\n', "\r\n").as_bytes());
     let lines: Vec<String> = terminal.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect();
     lines.join("\n").trim_end().to_owned()
-}
-
-/// A moment, in seconds after 2026-11-21 12:04:10 UTC.
-pub(super) fn at(seconds: u64) -> Moment {
-    at_millis(seconds * 1_000)
-}
-
-pub(super) fn at_millis(millis: u64) -> Moment {
-    let start: Timestamp = "2026-11-21T12:04:10Z".parse().expect("timestamp");
-    let elapsed = Duration::from_millis(millis);
-    Moment { wall: start.checked_add(elapsed).expect("in range"), elapsed }
 }
 
 pub(super) fn fake_clock(elapsed: Duration) -> Clock {
@@ -134,17 +89,6 @@ pub(super) fn change_done(object: &ObjectRef, operation: Operation, outcome: Cha
         message: message.to_owned(),
         reason: String::new(),
         elapsed: Millis(100),
-    }
-}
-
-pub(super) fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
-    Event::WaitProgress {
-        seen: SeenObject::default(),
-        object: object.clone(),
-        wanted: Awaited::Ready,
-        message: message.to_owned(),
-        reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
-        elapsed: Millis(elapsed),
     }
 }
 

@@ -8,8 +8,7 @@ use pushback_deploy::apply::tree::Line;
 use serde_json::{Value, json};
 
 use crate::escape::{terminal_safe, terminal_safe_json, terminal_safe_lines};
-use crate::kapp::reports;
-use crate::raw_objects::raw_objects;
+use crate::raw_objects::{raw_objects, sorted_documents};
 use crate::table::Table;
 use crate::words::age;
 
@@ -51,7 +50,7 @@ pub fn raw(objects: &[Arc<Value>], with_managed_fields: bool, as_json: bool) -> 
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         return terminal_safe_json(&format!("{list:#}")) + "\n";
     }
-    terminal_safe_lines(&reports::raw(objects, &[], with_managed_fields).concat()).into_owned()
+    terminal_safe_lines(&sorted_documents(objects.iter(), with_managed_fields).concat()).into_owned()
 }
 
 /// JSON for programs.

@@ -14,7 +14,6 @@ pub mod finding_words;
 pub mod history_text;
 pub mod html;
 pub mod inspect_text;
-pub mod kapp;
 pub mod list_text;
 pub mod live;
 pub mod log_text;
@@ -34,8 +33,10 @@ pub mod words;
 
 #[cfg(test)]
 mod fixture;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use live::options::{DiffStyle, Format, RenderOptions};
 pub use live::renderer::system_clock;
-pub use live::reporter::Reporter;
+pub use live::reporter::{Reporter, renderer};
 pub use theme::{ColorChoice, Theme};

@@ -1,7 +1,6 @@
 //! How a run is shown: the user's choices, and defaults that suit the streams. Resolved before the first event.
 
 use crate::cause_text::Look;
-use crate::kapp;
 use crate::theme::Theme;
 
 /// Format of a run's output.
@@ -13,8 +12,6 @@ pub enum Format {
     Plain,
     /// For a program: one JSON object per line.
     Json,
-    /// In kapp's words.
-    Kapp,
 }
 
 impl Format {
@@ -61,8 +58,6 @@ pub struct RenderOptions {
     pub size: Option<(u16, u16)>,
     /// Columns of the terminal that data goes to; `None` if it goes elsewhere.
     pub data_columns: Option<u16>,
-    /// How kapp's voice shows it, for [`Format::Kapp`].
-    pub kapp: kapp::Style,
 }
 
 /// Columns of data that goes to no terminal.

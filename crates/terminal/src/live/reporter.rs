@@ -1,7 +1,7 @@
 //! The thread that shows a run: receives events, drives one renderer, and makes sure that every run has an end. The
 //! engine never waits for it.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -14,7 +14,6 @@ use super::options::{Format, RenderOptions};
 use super::plain::PlainRenderer;
 use super::renderer::{Clock, Moment, Renderer};
 use super::tty::TtyRenderer;
-use crate::kapp::KappRenderer;
 use crate::output::Output;
 
 /// Creates the renderer for a format.
@@ -24,7 +23,6 @@ pub fn renderer(format: Format, options: RenderOptions, output: Output) -> Box<d
         Format::Tty => Box::new(TtyRenderer::new(options, output)),
         Format::Plain => Box::new(PlainRenderer::new(options, output)),
         Format::Json => Box::new(JsonRenderer::new(options, output)),
-        Format::Kapp => Box::new(KappRenderer::new(options.kapp, output)),
     }
 }
 
@@ -48,15 +46,7 @@ impl Reporter {
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(
-        format: Format,
-        options: RenderOptions,
-        receiver: Receiver<Event>,
-        data: Box<dyn Write + Send>,
-        progress: Box<dyn Write + Send>,
-        clock: Clock,
-    ) -> io::Result<Self> {
-        let renderer = renderer(format, options, Output::new(data, progress));
+    pub fn start(renderer: Box<dyn Renderer>, receiver: Receiver<Event>, clock: Clock) -> io::Result<Self> {
         let shown = Arc::new(DisplayState::default());
         let counter = EndsWithThread(Arc::clone(&shown));
         let thread = std::thread::Builder::new()
@@ -151,7 +141,8 @@ mod tests {
     fn started(receiver: Receiver<Event>, captured: &Captured) -> Reporter {
         let clock = fake_clock(Duration::from_secs(3));
         let (data, progress) = captured.writers();
-        Reporter::start(Format::Json, RenderOptions::default(), receiver, data, progress, clock).expect("thread")
+        let renderer = renderer(Format::Json, RenderOptions::default(), Output::new(data, progress));
+        Reporter::start(renderer, receiver, clock).expect("thread")
     }
 
     #[test]

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::table::{Column, Table};
 use super::ui::Ui;
-use super::{state, words, yaml};
-use crate::raw_objects::raw_objects;
+use super::{state, words};
+use pushback_terminal::raw_objects::{documents, place, sorted_documents};
 
 const RESOURCES: [Column; 8] = [
     Column::new("Namespace", "namespace"),
@@ -94,7 +94,7 @@ pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
     let row = |object: &Value| {
         let reference = ObjectRef::of(object);
         let namespace = if reference.namespace.is_empty() { "(cluster)".to_owned() } else { reference.namespace };
-        let status = yaml::text(object.get("status")).trim_end().to_owned();
+        let status = words::yaml(object.get("status")).trim_end().to_owned();
         vec![namespace, reference.name, reference.kind, status]
     };
     Table {
@@ -110,15 +110,13 @@ pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
 /// The blocks of `inspect --raw`: each object as YAML, Secrets masked.
 #[must_use]
 pub fn raw(own: &[Arc<Value>], others: &[Arc<Value>], with_managed_fields: bool) -> Vec<String> {
-    let objects = raw_objects(in_order(own, others).into_iter(), with_managed_fields);
-    objects.iter().map(|object| format!("---\n{}", yaml::text(Some(object)))).collect()
+    sorted_documents(own.iter().chain(others), with_managed_fields)
 }
 
 /// The same in the order in which they are given.
 #[must_use]
 pub fn raw_blocks(objects: &[Arc<Value>]) -> Vec<String> {
-    let objects = raw_objects(objects.iter(), false);
-    objects.iter().map(|object| format!("---\n{}", yaml::text(Some(object)))).collect()
+    documents(objects.iter(), false)
 }
 
 /// All objects by namespace, name and kind.
@@ -174,11 +172,6 @@ fn sorted(own: &[Arc<Value>], others: &[Arc<Value>], now: Timestamp) -> Vec<Vec<
     let mut all: Vec<(&Arc<Value>, &str)> = own.chain(others.iter().map(|object| (object, "cluster"))).collect();
     all.sort_by_cached_key(|(object, _)| place(object));
     all.into_iter().map(|(object, owner)| row(object, object.name(), owner, now)).collect()
-}
-
-fn place(object: &Value) -> (String, String, String) {
-    let object = ObjectRef::of(object);
-    (object.namespace, object.name, object.kind)
 }
 
 /// Objects of the app, each above what was made for it; those with something below them come first.

@@ -13,7 +13,6 @@ pub mod style;
 pub mod table;
 pub mod ui;
 pub mod words;
-pub mod yaml;
 
 pub use renderer::KappRenderer;
 pub use style::{DiffLook, Style};

@@ -6,12 +6,12 @@ use pushback_deploy::edits::{Anchors, Edit, edits, ranges};
 use serde_json::Value;
 
 use super::style::DiffLook;
-use super::yaml;
+use super::words;
 
 /// The diff of two objects; `None` is one that does not exist.
 #[must_use]
 pub fn text(old: Option<&Value>, new: Option<&Value>, look: &DiffLook) -> String {
-    let (old, new) = (yaml::text(old), yaml::text(new));
+    let (old, new) = (words::yaml(old), words::yaml(new));
     // The text ends with a line break, and what follows it counts as a line.
     let lines = |text: &str| -> Vec<String> {
         if text.is_empty() { Vec::new() } else { text.split('\n').map(str::to_owned).collect() }

@@ -8,7 +8,7 @@ use pushback_preflight::Operation;
 use super::style::Style;
 use super::table::{Column, Table, UnknownColumn, check};
 use super::ui::Ui;
-use super::{diff, state, words, yaml};
+use super::{diff, state, words};
 
 /// Strategy of what is compared and not written.
 pub const NO_STRATEGY: &str = "???";
@@ -59,7 +59,7 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
                 });
                 // Files have no strategy.
                 let strategy = if whole.strategy == NO_STRATEGY { " (strategy: unknown)" } else { "" };
-                ui.block(&format!("---\n# {}: {}{strategy}\n{}\n", what.0, what.1, yaml::text(applied.as_ref())));
+                ui.block(&format!("---\n# {}: {}{strategy}\n{}\n", what.0, what.1, words::yaml(applied.as_ref())));
             }
             if look.changes {
                 ui.progress(&format!("@@ {} {} @@", what.0, what.1));

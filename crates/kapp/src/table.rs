@@ -3,7 +3,7 @@
 use console::measure_text_width;
 use serde_json::{Map, Value, json};
 
-use crate::escape::terminal_safe;
+use pushback_terminal::escape::terminal_safe;
 
 /// A table with its title and notes.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use crate::escape::terminal_safe;
+use pushback_terminal::escape::terminal_safe;
 
 /// Asks whether to go on, until the answer is one of kapp's. `shows_answers`: whether the input shows what is typed, as
 /// a terminal does.

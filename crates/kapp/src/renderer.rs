@@ -18,9 +18,9 @@ use serde_json::Value;
 use super::style::Style;
 use super::ui::Ui;
 use super::{changes, errors, reports, state, words};
-use crate::live::renderer::{Moment, Renderer};
-use crate::log_text::{failed_containers, tagged};
-use crate::output::Output;
+use pushback_terminal::live::renderer::{Moment, Renderer};
+use pushback_terminal::log_text::{failed_containers, tagged};
+use pushback_terminal::output::Output;
 
 /// Time between two reports about an object that is waited for: kapp does not look at it more often.
 const WAIT_INTERVAL: Duration = Duration::from_secs(1);
@@ -496,7 +496,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixture::{Captured, at, at_millis, wait_progress};
+    use pushback_terminal::testing::{Captured, at, at_millis, wait_progress};
 
     fn config_map(name: &str) -> ObjectRef {
         let [version, kind, namespace, name] = ["v1", "ConfigMap", "shop", name].map(str::to_owned);

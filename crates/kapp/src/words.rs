@@ -5,8 +5,10 @@ use std::time::Duration;
 use console::measure_text_width;
 use jiff::Timestamp;
 use pushback_cluster::server_message;
+use pushback_manifest::yaml::go;
 use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
+use serde_json::Value;
 
 /// What kapp says of an object that somebody else is to create.
 pub const ABSENT: &str = "External resource doesn't exists";
@@ -20,10 +22,10 @@ pub fn is_of_webhook(message: &str) -> bool {
     message.contains("failed calling webhook") || server_message::is_of_conversion(message)
 }
 
-/// Text in place of a masked value, by its number.
+/// An object as YAML; empty for none.
 #[must_use]
-pub fn placeholder(number: usize) -> String {
-    format!("<-- value not shown (#{number})")
+pub fn yaml(object: Option<&Value>) -> String {
+    object.map(go::document).unwrap_or_default()
 }
 
 /// `deployment/web (apps/v1) namespace: shop`, or `namespace/shop (v1) cluster`.

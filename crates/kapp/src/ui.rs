@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::style::Style;
 use super::table::{Table, UnknownColumn};
-use crate::escape::{terminal_safe_json, terminal_safe_lines};
-use crate::output::Output;
+use pushback_terminal::escape::{terminal_safe_json, terminal_safe_lines};
+use pushback_terminal::output::Output;
 
 /// What was printed last, which decides about a blank line before the next thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
