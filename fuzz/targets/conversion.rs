@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use pushback::run::storage::conversion::ConversionFiles;
-use pushback_preflight::conversion::{NoPrograms, goldens, suggestions};
+use pushback_conversion::{NoPrograms, goldens, suggestions};
 use serde_json::{Value, json};
 
 const DEFINITION: &str = include_str!("../../examples/conversion/definition.yaml");

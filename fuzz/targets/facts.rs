@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use pushback::check::facts_file::{FactsError, FactsFile, sha256};
-use pushback::report::check::formats;
 use pushback::run::replay::judge;
+use pushback_deploy::check::facts_file::{FactsError, FactsFile, sha256};
+use pushback_terminal::check::formats;
 use serde_json::{Map, Value, json};
 
 fuzz_target!(|text: &str| {

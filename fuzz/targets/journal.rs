@@ -11,12 +11,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use libfuzzer_sys::fuzz_target;
 use one_object::OneObject;
-use pushback::cluster::{Kind, Kinds};
-use pushback::environment::Environment;
-use pushback::storage::record::{Progress, ProgressRecord};
-use pushback::upgrade::journal::Journal;
-use pushback::upgrade::recover;
+use pushback_cluster::{Kind, Kinds};
 use pushback_crd::definition::StoredState;
+use pushback_storage::record::{Progress, ProgressRecord};
+use pushback_system::environment::Environment;
+use pushback_upgrade::journal::Journal;
+use pushback_upgrade::recover;
 use serde_json::json;
 
 fuzz_target!(|text: &str| {

@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pushback::plan::saved::{SavedPlan, SavedPlanError, compare};
-use pushback::report::{RenderOptions, saved_plan_text};
-use pushback_preflight::hex;
+use pushback_deploy::plan::saved::{SavedPlan, SavedPlanError, compare};
+use pushback_objects::hex;
+use pushback_terminal::{RenderOptions, saved_plan_text};
 use sha2::{Digest, Sha256};
 
 /// Precedes the digest at the end of a plan.
