@@ -8,6 +8,9 @@ mod release;
 mod secret;
 
 use pushback_deploy::plan::saved::{SCHEMA_VERSION, SavedPlan};
+use pushback_terminal::escape::is_hidden;
+use pushback_terminal::{RenderOptions, saved_plan_text};
+use serde_json::Value;
 
 use crate::support::apply::config_map;
 use crate::support::{Pushback, Ran, TestCase, cases};
@@ -20,6 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: a_plan_that_the_rules_refuse_is_not_saved,
         Nothing: a_plan_has_its_own_options,
         Nothing: a_plan_is_shown,
+        Nothing: text_of_a_plan_reaches_no_terminal_unescaped,
         Nothing: a_plan_of_the_first_format_is_read,
     ];
     [own, cost::tests(), moved::tests(), races::tests(), release::tests(), secret::tests()].concat()
@@ -504,6 +508,40 @@ fn a_plan_is_shown() {
     assert_eq!(json.stdout, pushback.read("shop.plan"));
     replace(&pushback, "shop.plan", "\"shop\"", "\"blog\"");
     assert!(pushback.run(&["plan", "show", "shop.plan"]).expect(11).stderr.contains("the plan was edited"));
+}
+
+/// A plan can be sealed by whoever writes it: no text in it may act on the terminal of who looks at it.
+fn text_of_a_plan_reaches_no_terminal_unescaped() {
+    /// Paths of all texts in the value.
+    fn texts(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::String(_) => found.push(path.to_owned()),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(index, item)| texts(item, &format!("{path}/{index}"), found));
+            }
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                texts(value, &format!("{path}/{}", name.replace('~', "~0").replace('/', "~1")), found);
+            }),
+            _ => {}
+        }
+    }
+    let pushback = shop();
+    plan(&pushback, &[]).expect(0);
+    let saved = serde_json::to_value(SavedPlan::parse(&pushback.read("shop.plan")).expect("a plan")).expect("JSON");
+    let mut paths = Vec::new();
+    texts(&saved, "", &mut paths);
+    let options = RenderOptions { verbose: true, ..RenderOptions::default() };
+    let mut shown = 0;
+    for path in paths {
+        let mut changed = saved.clone();
+        *changed.pointer_mut(&path).expect("a text") = "\u{1b}[2J\u{202e}\nforged".into();
+        let Ok(plan) = serde_json::from_value::<SavedPlan>(changed) else { continue };
+        let text = saved_plan_text::text(&plan, &options);
+        let hidden = text.chars().find(|character| *character != '\n' && is_hidden(*character));
+        assert!(hidden.is_none() && !text.contains("\nforged"), "{path}: {text:?}");
+        shown += 1;
+    }
+    assert!(shown > 20, "{shown}");
 }
 
 /// A file that the first version of the format has written: later versions read it, and say that another version made it.

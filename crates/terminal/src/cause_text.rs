@@ -102,7 +102,8 @@ pub fn accepting_until(causes: &[&Cause], findings: &[Finding], expires: Option<
     let mut text = String::new();
     for cause in causes.iter().filter(|cause| waivable(&findings[cause.at[0]]).is_some()) {
         let about = shorten(&cause.headline, VALUE_LIMIT, "...");
-        text += &format!("- rule: {}\n  cause: \"{}\"\n", terminal_safe(&cause.rule), cause.fingerprint);
+        text +=
+            &format!("- rule: {}\n  cause: \"{}\"\n", terminal_safe(&cause.rule), terminal_safe(&cause.fingerprint));
         text += &format!("  # {}\n  members:\n", terminal_safe(&about));
         cause.members.iter().for_each(|member| text += &format!("  - \"{}\"\n", terminal_safe(member)));
         text += &match expires {

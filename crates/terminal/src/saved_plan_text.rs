@@ -54,8 +54,8 @@ pub fn text(plan: &SavedPlan, options: &RenderOptions) -> String {
     let has_findings = findings.peek().is_some();
     for SavedFinding { fingerprint, rule, severity, object, message, waived, .. } in findings {
         let label = theme.paint(severity_role(*severity), severity.as_str());
-        let (object, message) = (object.to_string(), terminal_safe(message));
-        let _ = writeln!(text, "{label}: {object}: {message} [{rule} {fingerprint}]", object = terminal_safe(&object));
+        let line = format!("{object}: {message} [{rule} {fingerprint}]");
+        let _ = writeln!(text, "{label}: {}", terminal_safe(&line));
         if let Some(reason) = waived {
             let _ = writeln!(text, "  {} {}", theme.paint(Role::Pointer, "accepted:"), terminal_safe(reason));
         }
