@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Crd, Schemas, Upgrade};
 use crate::path::PathSegment;
-use crate::schema::contain::{self, Difference, SchemaProof, SchemaStep};
+use crate::schema::contain::{self, Budget, Difference, SchemaProof, SchemaStep};
 use crate::schema::pipeline::{self, Path, Resource, Server};
 use crate::words;
 
@@ -83,15 +83,20 @@ pub fn pair_losses((one, from): (&Value, &str), (other, to): (&Value, &str)) -> 
     };
     let schemas = Schemas { old: only(&old, from), new: only(&new, to) };
     let upgrade = Upgrade::with_schemas(one, other, server, schemas.into());
-    Some(converted_losses(&upgrade.old_resource(from)?, &upgrade.new_resource(to)?, server))
+    Some(converted_losses(&upgrade.old_resource(from)?, &upgrade.new_resource(to)?, server, &upgrade.budget))
 }
 
-/// What objects of the one version lose in the other one.
+/// Returns what objects of the one version lose in the other one.
 #[must_use]
-pub fn converted_losses(source: &Resource<'_>, target: &Resource<'_>, server: Server) -> Vec<PairLoss> {
+pub fn converted_losses(
+    source: &Resource<'_>,
+    target: &Resource<'_>,
+    server: Server,
+    budget: &Budget,
+) -> Vec<PairLoss> {
     let schema = target.schema.pruning(source.schema);
     let pruning = Resource { schema: &schema, scale: None, ..*target };
-    let found = contain::compare(source, &pruning, server).into_iter();
+    let found = contain::compare_within(source, &pruning, server, budget).into_iter();
     let mut losses: Vec<PairLoss> = Vec::new();
     for loss in found.filter_map(|difference| loss(source, target, server, difference)) {
         match losses.iter_mut().find(|known| known.path == loss.path) {
@@ -232,7 +237,7 @@ mod tests {
             }
             let (from, to) = (Schema::of(&one), Schema::of(&other));
             let (source, target) = (resource(&from), resource(&to));
-            let losses = converted_losses(&source, &target, Server::default());
+            let losses = converted_losses(&source, &target, Server::default(), &Budget::default());
             named += losses.len();
             open += losses.iter().filter(|loss| loss.witness.is_none()).count();
             for _ in 0..24 {

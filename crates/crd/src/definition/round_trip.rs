@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use crate::definition::{PairLoss, converted_losses};
     use crate::schema::Schema;
+    use crate::schema::contain::Budget;
     use crate::schema::testing::edit::{edit, number};
     use crate::schema::testing::{Generator, resource};
 
@@ -123,8 +124,8 @@ mod tests {
                 let [from_version, through_version, home] = [from, through, storage].map(|index| &all[index]);
                 let server = Server::default();
                 let named = [
-                    converted_losses(from_version, home, server),
-                    converted_losses(from_version, through_version, server),
+                    converted_losses(from_version, home, server, &Budget::default()),
+                    converted_losses(from_version, through_version, server, &Budget::default()),
                 ]
                 .concat();
                 let is_named = |place: &Path| named.iter().any(|loss: &PairLoss| loss.covers(place));

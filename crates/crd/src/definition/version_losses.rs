@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pair::{LossKind, PairLoss, converted_losses};
 use super::{Crd, Strategy};
+use crate::schema::contain::Budget;
 use crate::schema::pipeline::{Resource, Server};
 
 /// What the served versions of a CRD lose.
@@ -31,8 +32,11 @@ pub fn version_losses<'s>(
     let Some(storage) = storage.filter(|_| crd.strategy() == Strategy::None) else { return losses };
     let others: Vec<&str> =
         crd.versions.iter().filter(|version| version.served && version.name != storage).map(|it| it.name).collect();
+    let budget = Budget::default();
     let lost = |from: &str, to: &str| match (resource(from), resource(to)) {
-        (Some(from), Some(to)) if from.schema.digest != to.schema.digest => converted_losses(&from, &to, server),
+        (Some(from), Some(to)) if from.schema.digest != to.schema.digest => {
+            converted_losses(&from, &to, server, &budget)
+        }
         _ => Vec::new(),
     };
     for version in &others {
