@@ -510,7 +510,7 @@ fn a_plan_is_shown() {
     assert!(pushback.run(&["plan", "show", "shop.plan"]).expect(11).stderr.contains("the plan was edited"));
 }
 
-/// A plan can be sealed by whoever writes it: no text in it may act on the terminal of who looks at it.
+/// A plan can be sealed by its writer: no text in it may act on a reader's terminal.
 fn text_of_a_plan_reaches_no_terminal_unescaped() {
     /// Paths of all texts in the value.
     fn texts(value: &Value, path: &str, found: &mut Vec<String>) {
