@@ -242,7 +242,8 @@ impl TestCluster {
     #[track_caller]
     pub(crate) fn namespace(&self, prefix: &str) -> String {
         static NUMBER: AtomicUsize = AtomicUsize::new(1);
-        let name = format!("{prefix}-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        // No name begins another one: tests look for objects whose names contain it.
+        let name = format!("{prefix}-{:04}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.api.post("/api/v1/namespaces", &namespace).ok();
         if SHARED.get().is_some_and(|shared| shared.as_ref().is_ok_and(|shared| std::ptr::eq(shared, self))) {
