@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::pattern::Pattern;
 use super::pipeline::{Path, Server};
 use crate::names::{is_dns_1035_label, is_dns_subdomain};
+pub use document::unknown_fields;
 pub use problem::Problem;
 use problem::{Collector, at, field, items, text};
 

@@ -582,6 +582,20 @@ fn a_fingerprint_stays_when_the_place_moves() {
 }
 
 #[test]
+fn unknown_field_of_a_crd_warns_where_no_server_answers() {
+    let directory = || ClusterFacts { side: ClusterSide::Directory, ..ClusterFacts::default() };
+    let misspelled = || edited(|crd| crd["spec"]["versions"][0]["additionalprinterColumns"] = json!([]));
+    let found = |old: Value| {
+        let report = run_in("", directory(), vec![update(old, misspelled())], &json!({}), Ok(Vec::new()));
+        let found = report.findings.into_iter().filter(|finding| finding.check == "invalid");
+        (report.outcome, found.map(|it| (it.severity, it.path.unwrap_or_default())).collect::<Vec<_>>())
+    };
+    let place = "spec.versions[0].additionalprinterColumns".to_owned();
+    assert_eq!(found(foos()), (Outcome::Warned, vec![(Severity::Warning, place)]));
+    assert_eq!(found(misspelled()), (Outcome::Passed, Vec::new()));
+}
+
+#[test]
 fn crd_is_judged_by_the_version_that_is_asked_about() {
     let mut crd = foos();
     let rule = json!([{"rule": "!has(self.size) || isQuantity('1')"}]);

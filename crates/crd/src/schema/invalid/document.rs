@@ -1,11 +1,12 @@
-//! JSON types of a CRD outside its schemas: what is of another type cannot be decoded.
+//! Fields of a CRD outside its schemas: those of another JSON type, which cannot be decoded, and unknown ones.
 //!
 //! Follows the structs in k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/types.go`.
 
 use serde_json::Value;
 
 use super::Collector;
-use crate::schema::pipeline::{Server, format_is_valid};
+use crate::path::PathSegment;
+use crate::schema::pipeline::{Path, Server, format_is_valid};
 
 /// The JSON type of a field. Null counts as absent in each.
 #[derive(Clone, Copy)]
@@ -17,10 +18,12 @@ enum Kind {
     /// A base64 text.
     Bytes,
     List(&'static Kind),
+    /// A schema, whose fields are checked elsewhere.
+    Schema,
     Object(&'static [(&'static str, Kind)]),
 }
 
-use Kind::{Bytes, Flag, Integer, List, Object, Text};
+use Kind::{Bytes, Flag, Integer, List, Object, Schema, Text};
 
 const CRD: Kind = Object(&[("spec", SPEC)]);
 const SPEC: Kind = Object(&[
@@ -45,7 +48,7 @@ const VERSION: Kind = Object(&[
     ("storage", Flag),
     ("deprecated", Flag),
     ("deprecationWarning", Text),
-    ("schema", Object(&[("openAPIV3Schema", Object(&[]))])),
+    ("schema", Object(&[("openAPIV3Schema", Schema)])),
     ("subresources", SUBRESOURCES),
     ("additionalPrinterColumns", List(&COLUMN)),
     ("selectableFields", List(&Object(&[("jsonPath", Text)]))),
@@ -108,7 +111,42 @@ fn value(found: &mut Collector, kind: Kind, value: &Value) {
                 }
             }
         }
+        (Schema, Value::Object(_)) => {}
         (kind, _) => found.here(format!("must be {}", shown(kind))),
+    }
+}
+
+/// Returns the paths of fields in `spec` that a CRD does not have, outside its schemas. The server refuses them, unless it
+/// is asked to drop them.
+#[must_use]
+pub fn unknown_fields(definition: &Value) -> Vec<Path> {
+    let mut found = Vec::new();
+    if let Some(spec) = definition.get("spec") {
+        add_unknown(SPEC, spec, &mut vec!["spec".into()], &mut found);
+    }
+    found
+}
+
+fn add_unknown(kind: Kind, value: &Value, path: &mut Path, found: &mut Vec<Path>) {
+    let mut below = |segment: PathSegment, kind: Option<Kind>, inner: &Value| {
+        path.push(segment);
+        match kind {
+            Some(kind) => add_unknown(kind, inner, path, found),
+            None => found.push(path.clone()),
+        }
+        path.pop();
+    };
+    match (kind, value) {
+        (List(inner), Value::Array(items)) => {
+            items.iter().enumerate().for_each(|(index, item)| below(index.into(), Some(*inner), item));
+        }
+        (Object(fields), Value::Object(map)) => {
+            for (name, inner) in map {
+                let kind = fields.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind);
+                below(name.as_str().into(), kind, inner);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -119,6 +157,6 @@ fn shown(kind: Kind) -> &'static str {
         Integer => "an integer of 32 bits",
         Bytes => "a base64 string",
         List(_) => "a list",
-        Object(_) => "an object",
+        Schema | Object(_) => "an object",
     }
 }

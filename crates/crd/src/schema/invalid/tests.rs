@@ -28,6 +28,26 @@ fn places(definition: &Value) -> Vec<String> {
 }
 
 #[test]
+fn unknown_field_outside_schemas_is_found_and_is_no_problem() {
+    let mut crd = of_spec(json!({"type": "object", "properties": {"anything": {"type": "string"}}}));
+    assert!(unknown_fields(&crd).is_empty());
+    crd["spec"]["version"] = json!("v1");
+    crd["spec"]["names"]["shortnames"] = json!(["t"]);
+    crd["spec"]["versions"][0]["subresource"] = json!({"status": {}});
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] =
+        json!([{"name": "A", "type": "string", "jsonPath": ".a", "JSONPath": ".a"}]);
+    let found: Vec<String> = unknown_fields(&crd).iter().map(|path| display_path(path)).collect();
+    let expected = [
+        "spec.names.shortnames",
+        "spec.versions[0].subresource",
+        "spec.versions[0].additionalPrinterColumns[0].JSONPath",
+        "spec.version",
+    ];
+    assert_eq!(found, expected);
+    assert!(problems(&crd).is_empty());
+}
+
+#[test]
 fn sound_definitions_have_no_problems() {
     for schema in [
         json!({"type": "object"}),
