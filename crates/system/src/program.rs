@@ -69,13 +69,11 @@ impl Program {
         let output = reading(stdout, self.answer, Rest::Refused);
         let complaint = reading(stderr, COMPLAINT, Rest::Dropped);
         let status = self.wait(&mut child, &processes);
-        // Also what still runs because it was too slow or took too much.
-        if status.is_err() {
-            processes.end();
-        }
-        drop(processes);
+        // Also what still runs because it was too slow or took too much, and what it has left behind.
+        processes.end();
         let _ = child.kill();
         let _ = child.wait();
+        drop(processes);
         let status = status?;
         // Whoever has left the group may hold the streams open.
         let read = |stream: Receiver<Vec<u8>>| stream.recv_timeout(STREAMS).unwrap_or_default();

@@ -25,6 +25,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         Nothing: memory_of_all_processes_counts_together,
         Nothing: unmapped_file_in_memory_counts,
         Nothing: processes_with_sessions_of_their_own_are_ended,
+        Nothing: daemons_of_a_program_are_counted_and_ended,
         Nothing: interrupted_run_ends_its_program,
         Nothing: control_characters_of_a_program_reach_no_terminal,
         Nothing: a_program_runs_only_for_a_policy_that_the_user_names,
@@ -296,6 +297,23 @@ fn processes_with_sessions_of_their_own_are_ended() {
     let left = || pushback.read("left").lines().filter(runs).count();
     let gone = poll(std::time::Duration::from_secs(10), || (left() == 0).then_some(()));
     assert!(gone.is_some(), "{} processes are still there", left());
+}
+
+/// Their parents end, so that nothing leads from the program to them.
+fn daemons_of_a_program_are_counted_and_ended() {
+    let daemon = |file: &str| format!("setsid -f sh -c 'echo $$ >> {file}; exec sleep 600' </dev/null >/dev/null 2>&1");
+    let runs =
+        |process: &&str| std::fs::read_to_string(format!("/proc/{process}/cmdline")).is_ok_and(|it| !it.is_empty());
+    let many = with(&format!("for i in $(seq 200); do {}; done\nsleep 600", daemon("left")));
+    assert!(unable(&many, &[]).contains("it started more than 64 processes"));
+    // Not only those of a program that is refused.
+    let one = with(&format!("{}\nwhile [ ! -s left ]; do sleep 0.01; done\necho '{NOTHING}'", daemon("left")));
+    check(&one, &POLICY).expect(0);
+    for pushback in [many, one] {
+        let left = || pushback.read("left").lines().filter(runs).count();
+        let gone = poll(std::time::Duration::from_secs(10), || (left() == 0).then_some(()));
+        assert!(gone.is_some(), "{} processes are still there", left());
+    }
 }
 
 fn interrupted_run_ends_its_program() {
