@@ -78,7 +78,7 @@ impl Refusing<'_> {
     fn row(&self) -> ObjectRow {
         let live = live_total(self.members.iter().copied());
         let affected = live.as_ref().map_or_else(
-            || if self.is_definition() { "not counted" } else { "-" }.to_owned(),
+            || if concerns_stored_objects(&self.members) { "not counted" } else { "-" }.to_owned(),
             |live| format!("{}{} of {}", if live.up_to { "up to " } else { "" }, live.affected, live.examined),
         );
         let now = what_now(&self.members, live.as_ref());
@@ -122,7 +122,6 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
         registry::answered_by_moving_objects().any(|(rule, check)| rule == finding.rule && check == finding.check)
     };
     let concerns_clients = |finding: &&Finding| finding.remedies.iter().any(|it| it.kind == RemedyKind::Accept);
-    let is_of_a_definition = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
     // What is moved as it is needs no correction.
     let to_correct = live_total(findings.iter().copied().filter(|finding| !moves(finding)));
     let to_correct = to_correct.map_or(0, |live| live.affected);
@@ -133,9 +132,15 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
         _ if findings.iter().any(concerns_clients) => "move its clients first".to_owned(),
         Some(live) if live.examined > 0 => "none is affected: accept it".to_owned(),
         _ if findings.iter().all(|finding| finding.verdict == Verdict::Unknown) => "judge it by hand".to_owned(),
-        _ if is_of_a_definition => "check against the cluster".to_owned(),
+        _ if concerns_stored_objects(findings) => "check against the cluster".to_owned(),
         _ => "see its fix".to_owned(),
     }
+}
+
+/// Returns whether these are findings of a CRD, one of them about objects that may be stored.
+fn concerns_stored_objects(findings: &[&Finding]) -> bool {
+    let is_of_a_crd = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
+    is_of_a_crd && findings.iter().any(|finding| finding.effect.is_some())
 }
 
 /// The kind of the first way out for who deploys.
