@@ -476,7 +476,7 @@ impl GlobalArgs {
     /// What the run's events have to carry for kapp's voice.
     #[must_use]
     pub fn details(&self) -> Option<Details> {
-        let details = Details { placeholder: placeholder };
+        let details = Details { placeholder };
         self.kapp.is_some().then_some(details)
     }
 
