@@ -87,6 +87,11 @@ pub fn open(
     let side = ComparedSide { role: SideRole::Base { may_be_missing: base == Base::New }, option: "--cluster file:" };
     let load = LoadOptions { compared: Some(side), ..LoadOptions::default() };
     let is_cluster = options.app.is_named || has_records(&options.cluster);
+    // An existing cluster reads its files itself.
+    if is_cluster && base == Base::Required && is_existing_folder(&options.cluster) {
+        collect::check_rendered(&input, &load)?;
+        return Ok(OpenedBase::default());
+    }
     let mut loaded = match collect::load(std::slice::from_ref(&input), &load) {
         Ok(loaded) => loaded,
         // A folder without any file is an empty cluster.

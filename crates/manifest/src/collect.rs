@@ -139,6 +139,25 @@ pub fn load(inputs: &[String], options: &LoadOptions) -> Result<Input, LoadError
     })
 }
 
+/// Finds the files of an input and reads none of them.
+///
+/// # Errors
+/// A folder has to be rendered first.
+pub fn check_rendered(input: &str, options: &LoadOptions) -> Result<(), LoadError> {
+    let found = source::find(&[input.to_owned()], options);
+    if !found.must_be_rendered {
+        return Ok(());
+    }
+    Err(LoadError {
+        errors: found.errors,
+        is_empty: false,
+        is_without_objects: false,
+        must_be_rendered: true,
+        no_inputs: false,
+        problems: Vec::new(),
+    })
+}
+
 /// Reads one file that is compared.
 ///
 /// # Errors
