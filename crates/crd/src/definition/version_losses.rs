@@ -32,7 +32,8 @@ pub fn version_losses<'s>(
     let Some(storage) = storage.filter(|_| crd.strategy() == Strategy::None) else { return losses };
     let others: Vec<&str> =
         crd.versions.iter().filter(|version| version.served && version.name != storage).map(|it| it.name).collect();
-    let budget = Budget::default();
+    // Every version is compared with every other one.
+    let budget = Budget::of_one();
     let lost = |from: &str, to: &str| match (resource(from), resource(to)) {
         (Some(from), Some(to)) if from.schema.digest != to.schema.digest => {
             converted_losses(&from, &to, server, &budget)

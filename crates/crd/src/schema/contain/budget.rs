@@ -26,6 +26,12 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// The budget of one comparison, for several that may end without a proof.
+    #[must_use]
+    pub fn of_one() -> Self {
+        Self(Arc::new(Mutex::new(ONE)))
+    }
+
     /// Returns the rest.
     #[must_use]
     pub fn left(&self) -> Spent {

@@ -47,7 +47,7 @@ impl Solver {
         let defaults = defaults(object);
         let copies = defaults.values().map(|default| size_of(default)).sum::<u64>() + object.has.len() as u64;
         // Each is looked up twice, copied and inserted.
-        if !self.spend(16 * copies) {
+        if !self.spend(32 * copies) {
             return Outcome::Unknown("budget".to_owned());
         }
         let mut fields = Map::with_capacity(object.has.len() + defaults.len());
