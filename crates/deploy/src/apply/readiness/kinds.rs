@@ -151,14 +151,13 @@ fn custom_resource_definition(object: &Value, context: &Context<'_>) -> Status {
     let names = find(object, "NamesAccepted");
     let established = find(object, "Established");
     let are_accepted = names_of(object, "/status/acceptedNames") == names_of(object, "/spec/names");
-    let is_judged = context.is_observed_after(OBSERVATION_WINDOW);
     match &names {
         Some(condition) if condition.is("False") && !are_accepted => {
-            let is_final = is_judged && !context.related.frees_names;
+            let is_final = context.is_observed_after(OBSERVATION_WINDOW) && !context.related.frees_names;
             let status = if is_final { Status::failed } else { Status::in_progress };
             return status(describe(condition));
         }
-        Some(_) if !are_accepted && !is_judged => return Status::in_progress("its names are not accepted yet"),
+        Some(_) if !are_accepted && !context.unchanged => return Status::in_progress("its names are not accepted yet"),
         _ => {}
     }
     if let Some(condition) = established.filter(|condition| condition.is("False") && condition.reason != "Installing") {

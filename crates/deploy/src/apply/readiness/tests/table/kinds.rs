@@ -262,7 +262,8 @@ fn condition_of_other_names_than_those_of_the_spec_is_not_final() {
         (crd("False", &["f"], &[]), freeing, InProgress),
         (crd("True", &["f"], &[]), just_written, InProgress),
         (crd("True", &["f"], &["f"]), just_written, Ready),
-        (crd("True", &["f"], &[]), later, Ready),
+        (crd("True", &["f"], &[]), later, InProgress),
+        (crd("True", &["f"], &[]), Context { unchanged: true, ..just_written }, Ready),
     ] {
         assert_eq!(assess(&object, &context).state, expected, "{object} {:?}", context.waited);
     }
