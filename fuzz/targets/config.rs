@@ -43,8 +43,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut desired = Arc::new(object.clone());
     let _ = rebase::rebase_all(&config.rebase_rules, &mut desired, &object);
     for rule in &config.ownership_label_rules {
-        matcher::matches_any(&rule.matchers, &object);
-        path::resolve(&rule.path, &object);
+        let _ = matcher::matches_any(&rule.matchers, &object);
+        let _ = path::resolve(&rule.path, &object);
     }
     for binding in &config.change_group_bindings {
         let _ = ordering::expand(&binding.name, &object);

@@ -5,6 +5,7 @@ use pushback_events::{EndCause, MissingApp};
 use pushback_kapp::{Ui, reports};
 use pushback_system::environment::wall_clock;
 use pushback_terminal::inspect_text;
+use pushback_terminal::raw_objects::sorted_documents;
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
@@ -55,7 +56,7 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArg
         return Err(error.because(EndCause::NoApp(MissingApp { app: app.name, namespace: app.namespace, elsewhere })));
     };
     if raw {
-        reports::raw(&own, &others, managed_fields).iter().for_each(|block| ui.block(block));
+        sorted_documents(own.iter().chain(&others), managed_fields).iter().for_each(|block| ui.block(block));
     } else if status {
         ui.table(&reports::statuses(&app.name, &own, &others))?;
     } else {

@@ -12,7 +12,7 @@ use pushback_manifest::Manifest;
 use pushback_objects::Position;
 use pushback_system::environment::wall_clock;
 use pushback_terminal::live::plan_text::plan_text;
-use pushback_terminal::raw_objects::placeholder;
+use pushback_terminal::raw_objects::{documents, placeholder};
 use pushback_terminal::table::Table;
 use pushback_terminal::{DiffStyle, RenderOptions};
 use serde_json::json;
@@ -136,7 +136,7 @@ fn inspect_as_kapp(ui: &mut kapp::Ui, arguments: InspectArgs) -> Result<(), Comm
         let manifests = read(std::slice::from_ref(file), sort && !raw, filters.clone())?;
         let objects: Vec<_> = manifests.into_iter().map(|manifest| Arc::new(manifest.value)).collect();
         if raw {
-            reports::raw_blocks(&objects).iter().for_each(|block| ui.block(block));
+            documents(objects.iter(), false).iter().for_each(|block| ui.block(block));
         } else {
             ui.table(&reports::of_file(file, &objects))?;
         }
@@ -149,7 +149,7 @@ fn inspect(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, Comman
     let manifests = read(&files, sort, filters)?;
     if raw {
         let objects: Vec<_> = manifests.into_iter().map(|manifest| Arc::new(manifest.value)).collect();
-        return Ok(reports::raw_blocks(&objects).concat());
+        return Ok(documents(objects.iter(), false).concat());
     }
     if global.wants_json() {
         let objects: Vec<_> = manifests.iter().map(|manifest| json!(manifest.object)).collect();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::table::{Column, Table};
 use super::ui::Ui;
 use super::{state, words};
-use pushback_terminal::raw_objects::{documents, place, sorted_documents};
+use pushback_terminal::raw_objects::place;
 
 const RESOURCES: [Column; 8] = [
     Column::new("Namespace", "namespace"),
@@ -105,18 +105,6 @@ pub fn statuses(app: &str, own: &[Arc<Value>], others: &[Arc<Value>]) -> Table {
         is_transposed: true,
         ..Table::default()
     }
-}
-
-/// The blocks of `inspect --raw`: each object as YAML, Secrets masked.
-#[must_use]
-pub fn raw(own: &[Arc<Value>], others: &[Arc<Value>], with_managed_fields: bool) -> Vec<String> {
-    sorted_documents(own.iter().chain(others), with_managed_fields)
-}
-
-/// The same in the order in which they are given.
-#[must_use]
-pub fn raw_blocks(objects: &[Arc<Value>]) -> Vec<String> {
-    documents(objects.iter(), false)
 }
 
 /// All objects by namespace, name and kind.

@@ -90,7 +90,7 @@ impl Refusing<'_> {
     }
 
     fn is_definition(&self) -> bool {
-        self.members[0].object.kind == "CustomResourceDefinition"
+        self.members[0].object.is_definition()
     }
 
     fn noun(&self) -> &'static str {
@@ -139,7 +139,7 @@ fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
 
 /// Returns whether these are findings of a CRD, one of them about objects that may be stored.
 fn concerns_stored_objects(findings: &[&Finding]) -> bool {
-    let is_of_a_crd = findings.iter().all(|finding| finding.object.kind == "CustomResourceDefinition");
+    let is_of_a_crd = findings.iter().all(|finding| finding.object.is_definition());
     is_of_a_crd && findings.iter().any(|finding| finding.effect.is_some())
 }
 

@@ -61,7 +61,7 @@ pub fn at(seconds: u64) -> Moment {
     at_millis(seconds * 1_000)
 }
 
-/// The same, in milliseconds.
+/// A moment, in milliseconds after 2026-11-21 12:04:10 UTC.
 ///
 /// # Panics
 /// The moment is beyond all time.

@@ -21,8 +21,6 @@ const NAMESPACES_ONE_BY_ONE: usize = 4;
 /// Most rounds in which CRDs and namespaces that are deleted on the way are listed.
 const DEPTH: usize = 8;
 
-const CRD: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
-
 /// Everything that is deleted with these objects.
 pub(super) async fn dependents(cluster: &dyn Cluster, kinds: &Kinds, owners: &BTreeSet<DeletedOwner>) -> Answer {
     if !cluster.capabilities().server || owners.is_empty() {
@@ -30,17 +28,13 @@ pub(super) async fn dependents(cluster: &dyn Cluster, kinds: &Kinds, owners: &BT
     }
     let mut search = Search { cluster, kinds, unlisted: BTreeSet::new(), cascade: Cascade::new(owners) };
     search.list_owned(owners).await;
-    for owner in owners.iter().filter(|owner| is_crd(&owner.object)) {
+    for owner in owners.iter().filter(|owner| owner.object.is_definition()) {
         for node in search.objects_of(&owner.object).await {
             search.cascade.delete_with_root(&owner.uid, &node);
         }
     }
     search.follow().await;
     Answer::Dependents { objects: search.cascade.into_dependents(), unlisted: search.unlisted.into_iter().collect() }
-}
-
-fn is_crd(object: &ObjectRef) -> bool {
-    (object.group.as_str(), object.kind.as_str()) == CRD
 }
 
 /// A search in progress.
@@ -95,7 +89,7 @@ impl Search<'_> {
             }
             followed += found.len();
             for parent in found {
-                let (cause, nodes) = if is_crd(&parent.object) {
+                let (cause, nodes) = if parent.object.is_definition() {
                     (CascadeCause::Crd, self.objects_of(&parent.object).await)
                 } else if (parent.object.group.as_str(), parent.object.kind.as_str()) == ("", "Namespace") {
                     (CascadeCause::Namespace, self.contents_of(&parent.object.name).await)

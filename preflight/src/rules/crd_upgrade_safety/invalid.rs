@@ -27,7 +27,7 @@ pub(super) fn check(change: &Change, cluster: &ClusterFacts, findings: &mut Vec<
 
 /// A warning: other tools may have the server drop what it does not know.
 fn unknown_field(change: &Change, path: &[PathSegment]) -> Finding {
-    let message = "a CRD has no field of this name: the API server refuses it, or drops it without strict validation";
+    let message = "unknown field: the API server refuses it, or drops it without strict validation";
     let mut finding = Finding::new(NAME, "invalid", Verdict::Change, change.object.clone(), message)
         .at(change.locate(path))
         .path(display_path(path))

@@ -22,9 +22,6 @@ use crate::apply::readiness::{self, State, Status};
 use crate::apply::watch::WatchUpdate;
 use crate::plan::Planned;
 
-/// Kind of CRDs.
-const CRD: &str = "CustomResourceDefinition";
-
 /// How long to wait before watching the events about an object and its Pods.
 const SLOW: Duration = Duration::from_secs(5);
 
@@ -83,7 +80,7 @@ impl<'a> Engine<'a> {
             self.view.children.of(object)
         };
         let backends = if unchanged { Vec::new() } else { self.backends(object) };
-        let frees_names = planned.change.object.kind == CRD && self.deletes_crds();
+        let frees_names = planned.change.object.is_definition() && self.deletes_crds();
         let waiting = self.nodes[node].waiting_mut()?;
         let waited = waiting.since.elapsed();
         if let Some(rule) = wait_rule {
@@ -123,7 +120,7 @@ impl<'a> Engine<'a> {
         self.nodes.iter().zip(&self.plan.objects).any(|(node, planned)| {
             let change = &planned.change;
             let is_open = matches!(node.progress, Progress::Pending | Progress::Writing(_) | Progress::Waiting(_));
-            is_open && change.operation == Operation::Delete && change.object.kind == CRD
+            is_open && change.operation == Operation::Delete && change.object.is_definition()
         })
     }
 
