@@ -1,7 +1,7 @@
 //! What the rule says of each pair: the verdict, the check that finds it, and an object as evidence where the schema is at
 //! fault. Every row that is wrong is told, not only the first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use pushback_objects::Verdict;
 use pushback_objects::finding::Finding;
 
 use super::{Pair, judge, pairs, verdict};
+use crate::support::case::show;
 use crate::support::{TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -22,9 +23,23 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
+/// With `PUSHBACK_SHOW`, how many pairs of each verdict are judged how.
 fn every_pair_gets_its_verdict() {
     let pairs = pairs();
-    let wrong: Vec<String> = pairs.iter().filter_map(fault).collect();
+    let mut wrong = Vec::new();
+    let mut figures: BTreeMap<[&str; 2], usize> = BTreeMap::new();
+    for pair in &pairs {
+        match std::panic::catch_unwind(|| judge(&pair.before(), &pair.after()).findings) {
+            Ok(findings) => {
+                *figures.entry([&pair.verdict, verdict(&findings)]).or_default() += 1;
+                wrong.extend(fault(pair, &findings));
+            }
+            Err(_) => wrong.push(format!("{}: panics\n  old {}\n  new {}", pair.name, pair.old, pair.new)),
+        }
+    }
+    for ([right, judged], count) in figures {
+        show(&format!("{count} of the {right} pairs are judged {judged}"));
+    }
     assert!(wrong.is_empty(), "{} of {} pairs are judged otherwise:\n{}", wrong.len(), pairs.len(), wrong.join("\n"));
 }
 
@@ -55,12 +70,8 @@ fn crds_that_are_hard_to_judge_get_their_verdict() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn fault(pair: &Pair) -> Option<String> {
-    let judged = std::panic::catch_unwind(|| judge(&pair.before(), &pair.after()));
-    let Ok(report) = judged else {
-        return Some(format!("{}: panics\n  old {}\n  new {}", pair.name, pair.old, pair.new));
-    };
-    let found = verdict(&report.findings);
+fn fault(pair: &Pair, findings: &[Finding]) -> Option<String> {
+    let found = verdict(findings);
     let fault = if let Some(judged) = &pair.judged {
         if found == judged {
             return None;
@@ -68,14 +79,14 @@ fn fault(pair: &Pair) -> Option<String> {
         format!("is {found}, and not {judged} as `judged` says")
     } else if found != pair.verdict {
         format!("is {found}")
-    } else if let Some(check) = pair.check.as_deref().filter(|check| !says(pair, &report.findings, check)) {
+    } else if let Some(check) = pair.check.as_deref().filter(|check| !says(pair, findings, check)) {
         format!("is not said by {check}")
-    } else if let Some(finding) = report.findings.iter().find(|finding| lacks_witness(finding)) {
+    } else if let Some(finding) = findings.iter().find(|finding| lacks_witness(finding)) {
         format!("has no witness for {}", finding.check)
     } else {
         return None;
     };
-    let told: Vec<String> = report.findings.iter().map(line).collect();
+    let told: Vec<String> = findings.iter().map(line).collect();
     let Pair { name, old, new, verdict, note, .. } = pair;
     Some(format!("{name}: {verdict} expected, {fault} ({note})\n  old {old}\n  new {new}\n  {}", told.join("\n  ")))
 }
