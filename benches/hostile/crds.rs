@@ -1,4 +1,4 @@
-//! The hostile CRDs: rules, patterns, combinators, sizes, and versions that grow where a proof could grow faster.
+//! The hostile CRDs: rules, patterns, combinators, sizes and versions whose proofs could take far more than they are long.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +9,11 @@ pub(crate) struct Pair {
     pub(crate) new: Value,
 }
 
-/// All of them.
+/// Returns all hostile upgrades.
 pub(crate) fn pairs() -> Vec<Pair> {
-    let of_schemas = [rules(), patterns(), combinators(), sizes()].into_iter().flatten();
-    let of_schemas = of_schemas.map(|(name, [old, new])| Pair { name, old: crd(&old), new: crd(&new) });
-    of_schemas.chain(versions()).collect()
+    let schemas = [rules(), patterns(), combinators(), sizes()].into_iter().flatten();
+    let pairs = schemas.map(|(name, [old, new])| Pair { name, old: crd(&old), new: crd(&new) });
+    pairs.chain(versions()).collect()
 }
 
 fn crd(spec: &Value) -> Value {
@@ -55,14 +55,15 @@ fn joined(count: usize, between: &str, part: impl Fn(usize) -> String) -> String
     (0..count).map(part).collect::<Vec<_>>().join(between)
 }
 
-type Sides = (String, [Value; 2]);
+/// A name, and the old and the new schema of `spec`.
+type Schemas = (String, [Value; 2]);
 
-/// The same schema under one rule and another.
-fn rule(name: &str, schema: &Value, old: String, new: String) -> Sides {
+/// Builds a pair of schemas of which only the rule differs.
+fn rule(name: &str, schema: &Value, old: String, new: String) -> Schemas {
     (format!("rule-{name}"), [ruled(schema.clone(), &[old]), ruled(schema.clone(), &[new])])
 }
 
-fn rules() -> Vec<Sides> {
+fn rules() -> Vec<Schemas> {
     let booleans = |count| fields(count, |_| json!({"type": "boolean"}));
     let integers = |count| fields(count, |_| json!({"type": "integer", "minimum": 0, "maximum": 1000}));
     let texts = |count| fields(count, |_| json!({"type": "string", "maxLength": 30}));
@@ -108,33 +109,29 @@ fn rules() -> Vec<Sides> {
             })
         };
         rules.push(rule(&format!("prefixes-{count}"), &texts(count), prefixes("a"), prefixes("b")));
-        let many: Vec<[String; 2]> = (0..count)
-            .map(|index| ["<", "<="].map(|order| format!("!has(self.f{index}) || self.f{index} {order} 900")))
-            .collect();
-        let side = |at: usize| many.iter().map(|pair| pair[at].clone()).collect::<Vec<_>>();
-        rules
-            .push((format!("rule-many-{count}"), [ruled(integers(count), &side(1)), ruled(integers(count), &side(0))]));
+        let bounded = |order: &str| {
+            let rules = (0..count).map(|index| format!("!has(self.f{index}) || self.f{index} {order} 900"));
+            ruled(integers(count), &rules.collect::<Vec<_>>())
+        };
+        rules.push((format!("rule-many-{count}"), [bounded("<="), bounded("<")]));
     }
     // Each level names the inner one twice.
     let doubled =
         |last: &str| (0..10).fold(last.to_owned(), |inner, index| format!("{} ? ({inner}) : !({inner})", has(index)));
     rules.push(rule("conditional-doubled", &booleans(10), doubled("true"), doubled("false")));
     for depth in [2, 3, 4] {
-        let every = |bound: usize| {
-            let names = ["a", "b", "c", "d"];
-            let inner = format!("{} != {bound}", names[..depth].join(" + "));
-            names[..depth].iter().rev().fold(inner, |inner, name| format!("self.all({name}, {inner})"))
+        let nested = |list_macro: &str, operator: &str, bound: usize| {
+            let names = &["a", "b", "c", "d"][..depth];
+            let inner = format!("{} != {bound}", names.join(operator));
+            names.iter().rev().fold(inner, |inner, name| format!("self.{list_macro}({name}, {inner})"))
         };
-        rules.push(rule(&format!("all-{depth}-deep"), &list, every(7), every(8)));
-        let products = |bound: usize| {
-            let names = ["a", "b", "c", "d"];
-            let inner = format!("{} != {bound}", names[..depth].join(" * "));
-            names[..depth].iter().rev().fold(inner, |inner, name| format!("self.exists({name}, {inner})"))
-        };
-        rules.push(rule(&format!("exists-{depth}-deep"), &list, products(7), products(8)));
+        for (list_macro, operator) in [("all", " + "), ("exists", " * ")] {
+            let [old, new] = [7, 8].map(|bound| nested(list_macro, operator, bound));
+            rules.push(rule(&format!("{list_macro}-{depth}-deep"), &list, old, new));
+        }
     }
-    let digits = |count: usize| joined(count, ", ", |index| index.to_string());
-    let literal = |bound: usize| format!("[{0}].all(x, [{0}].all(y, x + y != {bound}))", digits(300));
+    let digits = joined(300, ", ", |index| index.to_string());
+    let literal = |bound: usize| format!("[{digits}].all(x, [{digits}].all(y, x + y != {bound}))");
     rules.push(rule("literal-lists", &list, literal(1_000), literal(1_001)));
     let mapped =
         |text: &str| format!("self.map(x, x * 3 % 7).filter(x, x > 2).map(x, string(x)).join('{text}').size() < 200");
@@ -172,7 +169,7 @@ fn rules() -> Vec<Sides> {
     rules
 }
 
-fn patterns() -> Vec<Sides> {
+fn patterns() -> Vec<Schemas> {
     let pattern = |name: &str, old: String, new: String| {
         let side = |pattern: &String| fields(4, |_| json!({"type": "string", "maxLength": 4_000, "pattern": pattern}));
         (format!("pattern-{name}"), [side(&old), side(&new)])
@@ -191,17 +188,16 @@ fn patterns() -> Vec<Sides> {
         pattern("folded", format!("(?i)^{}$", "[a-k]".repeat(500)), format!("(?i)^{}$", "[a-l]".repeat(500))),
         pattern("boundaries", r"^(\b[a-z]+\b ?){1,200}$".into(), r"^(\b[a-y]+\b ?){1,200}$".into()),
     ];
-    let several = |count: usize| {
-        let all: Vec<Value> = (0..count)
-            .map(|index| json!({"pattern": format!("^[a-z]*{}[a-z]*$", char::from(b'a' + index as u8))}))
-            .collect();
+    let several = |letters: &str| {
+        let all: Vec<Value> =
+            letters.chars().map(|letter| json!({"pattern": format!("^[a-z]*{letter}[a-z]*$")})).collect();
         json!({"type": "string", "maxLength": 4_000, "allOf": all})
     };
-    patterns.push(("pattern-permutations".into(), [several(14), several(15)]));
+    patterns.push(("pattern-permutations".into(), [several("abcdefghijklmn"), several("abcdefghijklmno")]));
     patterns
 }
 
-fn combinators() -> Vec<Sides> {
+fn combinators() -> Vec<Schemas> {
     let clause = |count: usize, shift: usize| {
         let clauses = (0..60).map(|number: usize| {
             let branch = |index: usize| {
@@ -230,7 +226,12 @@ fn combinators() -> Vec<Sides> {
             (0..60).fold(json!({"pattern": leaf}), |inner, _| json!({"not": {"oneOf": [inner, {"minLength": 3}]}}));
         json!({"type": "string", "allOf": [inner]})
     };
-    let values = |count: usize| (0..count).map(|index| Value::from(format!("v{index}"))).collect::<Vec<_>>();
+    let values = |count: usize| (0..count).map(|index| format!("v{index}"));
+    let one_enum = |count: usize| json!({"type": "string", "enum": values(count).collect::<Vec<_>>()});
+    let one_of_values = |count: usize| {
+        let branches: Vec<Value> = values(count).map(|value| json!({"enum": [value]})).collect();
+        json!({"type": "string", "oneOf": branches})
+    };
     let named = |name: &str, old: Value, new: Value| (format!("combinator-{name}"), [old, new]);
     vec![
         named("clauses", clause(40, 0), clause(40, 3)),
@@ -240,20 +241,12 @@ fn combinators() -> Vec<Sides> {
         named("nested-one-of", nested("oneOf", 0), nested("oneOf", 1)),
         named("nested-any-of", nested("anyOf", 0), nested("anyOf", 1)),
         named("nots", nots("a"), nots("b")),
-        named(
-            "enum-20000",
-            json!({"type": "string", "enum": values(20_000)}),
-            json!({"type": "string", "enum": values(19_999)}),
-        ),
-        named(
-            "one-of-values",
-            json!({"type": "string", "oneOf": values(900).into_iter().map(|value| json!({"enum": [value]})).collect::<Vec<_>>()}),
-            json!({"type": "string", "oneOf": values(899).into_iter().map(|value| json!({"enum": [value]})).collect::<Vec<_>>()}),
-        ),
+        named("enum-20000", one_enum(20_000), one_enum(19_999)),
+        named("one-of-values", one_of_values(900), one_of_values(899)),
     ]
 }
 
-fn sizes() -> Vec<Sides> {
+fn sizes() -> Vec<Schemas> {
     let text = |most: i64| json!({"type": "string", "maxLength": most});
     let nested =
         |wrap: &dyn Fn(Value) -> Value, depth: usize, most: i64| (0..depth).fold(text(most), |inner, _| wrap(inner));
@@ -298,32 +291,31 @@ fn sizes() -> Vec<Sides> {
     ]
 }
 
+/// Builds a CRD of versions with these schemas; the last one is stored.
+fn crd_of_schemas(count: usize, schema: impl Fn(usize) -> Value) -> Value {
+    let versions: Vec<Value> =
+        (0..count).map(|index| version(&format!("v{}", index + 1), index + 1 == count, &schema(index))).collect();
+    crd_of_versions(&versions)
+}
+
 fn versions() -> Vec<Pair> {
-    let many = |count: usize, differ: bool, most: i64| {
-        let versions = (0..count).map(|index| {
-            let spec = fields(40, |field| {
-                json!({"type": "string", "maxLength": most + if differ { (index * 3 + field) as i64 % 17 } else { 0 }})
-            });
-            version(&format!("v{}", index + 1), index + 1 == count, &spec)
-        });
-        crd_of_versions(&versions.collect::<Vec<_>>())
+    let short = |most: usize| json!({"type": "string", "maxLength": most});
+    let alike = |count: usize, most: usize| crd_of_schemas(count, |_| fields(40, |_| short(most)));
+    let differ = |count: usize, most: usize| {
+        crd_of_schemas(count, |index| fields(40, |field| short(most + (index * 3 + field) % 17)))
+    };
+    let lose = |count: usize| {
+        crd_of_schemas(count, |index| {
+            let pattern = |field: usize| format!("^[a-z]{{{},{}}}$", index % 3, 20 + field);
+            fields(count - index % 5, |field| json!({"type": "string", "pattern": pattern(field)}))
+        })
     };
     let named = |name: &str, old: Value, new: Value| Pair { name: format!("versions-{name}"), old, new };
-    let lose = |count: usize| {
-        let versions = (0..count).map(|index| {
-            let spec = fields(
-                count - index % 5,
-                |field| json!({"type": "string", "pattern": format!("^[a-z]{{{},{}}}$", index % 3, 20 + field)}),
-            );
-            version(&format!("v{}", index + 1), index + 1 == count, &spec)
-        });
-        crd_of_versions(&versions.collect::<Vec<_>>())
-    };
     vec![
-        named("30-alike", many(30, false, 40), many(30, false, 20)),
-        named("100-alike", many(100, false, 40), many(100, false, 20)),
-        named("20-differ", many(20, true, 40), many(20, true, 20)),
-        named("50-differ", many(50, true, 40), many(50, true, 20)),
+        named("30-alike", alike(30, 40), alike(30, 20)),
+        named("100-alike", alike(100, 40), alike(100, 20)),
+        named("20-differ", differ(20, 40), differ(20, 20)),
+        named("50-differ", differ(50, 40), differ(50, 20)),
         named("50-lose", lose(50), lose(49)),
     ]
 }

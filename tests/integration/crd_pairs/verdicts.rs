@@ -23,7 +23,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-/// With `PUSHBACK_SHOW`, how many pairs of each verdict are judged how.
+/// With `PUSHBACK_SHOW`, prints how many pairs of each verdict get which verdict.
 fn every_pair_gets_its_verdict() {
     let pairs = pairs();
     let mut wrong = Vec::new();
@@ -86,9 +86,9 @@ fn fault(pair: &Pair, findings: &[Finding]) -> Option<String> {
     } else {
         return None;
     };
-    let told: Vec<String> = findings.iter().map(line).collect();
+    let lines: Vec<String> = findings.iter().map(line).collect();
     let Pair { name, old, new, verdict, note, .. } = pair;
-    Some(format!("{name}: {verdict} expected, {fault} ({note})\n  old {old}\n  new {new}\n  {}", told.join("\n  ")))
+    Some(format!("{name}: {verdict} expected, {fault} ({note})\n  old {old}\n  new {new}\n  {}", lines.join("\n  ")))
 }
 
 pub(super) fn line(finding: &Finding) -> String {
