@@ -445,11 +445,15 @@ fn list(constraints: &Constraints<'_>, items: &[Value], steps: &Cell<u64>) -> Op
 /// Whether two items are equal in the way that `unique` forbids.
 pub(super) fn repeats(unique: &Unique<'_>, items: &[Value]) -> bool {
     let mut seen = BTreeSet::new();
-    let identity = |item: &Value| match unique {
+    items.iter().any(|item| !seen.insert(identity(unique, item)))
+}
+
+/// Returns the part of an item that `unique` forbids other items to repeat.
+pub(super) fn identity(unique: &Unique<'_>, item: &Value) -> Vec<Option<String>> {
+    match unique {
         Unique::Items => vec![Some(key(item))],
         Unique::Keys(keys) => keys.iter().map(|name| item.get(name).map(key)).collect(),
-    };
-    items.iter().any(|item| !seen.insert(identity(item)))
+    }
 }
 
 fn object(constraints: &Objects<'_>, fields: &Map<String, Value>, steps: &Cell<u64>) -> Option<bool> {

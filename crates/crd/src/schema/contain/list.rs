@@ -1,13 +1,14 @@
 //! Examples of lists: required items, the number of items, and which of them may be equal.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value;
 
 use super::constraints::is_excepted;
 use super::constraints::{Constraints, Lists};
-use super::constraints::{holds, repeats};
+use super::constraints::{holds, identity, repeats};
 use super::formula::{Formula, Level, Role, Unique};
 use super::outcome::Outcome;
 use super::solve::{STEPS, Solver, size_of};
@@ -91,30 +92,68 @@ impl Solver {
             return Outcome::Unknown("minItems".to_owned());
         }
         while i64::try_from(items.len()).is_ok_and(|count| count < list.count.least) {
-            match (list.unique.as_slice(), items.last()) {
-                // If items may be equal, the last one is repeated.
-                ([], Some(last)) if list.has.is_empty() => {
-                    let (last, least) = (last.clone(), list.count.least);
-                    if !self.spend_on(&last, least) {
-                        return Outcome::Unknown("minItems".to_owned());
-                    }
-                    items.resize(usize::try_from(least).unwrap_or(0), last);
+            let may_repeat = list.unique.is_empty() && list.has.is_empty();
+            if let Some(last) = items.last().filter(|_| may_repeat).cloned() {
+                if !self.spend_on(&last, list.count.least) {
+                    return Outcome::Unknown("minItems".to_owned());
                 }
-                _ => match self.item(list, &items, None) {
-                    Outcome::Found(value) => items.push(value),
-                    Outcome::Empty if !list.has.is_empty() || given > 0 => {
-                        // Without required items, any order of distinct items reaches the maximum count.
-                        let plain = Lists { has: Vec::new(), repeated: Vec::new(), ..list.clone() };
-                        return match self.with_items(&plain, Vec::new()) {
-                            Outcome::Empty => Outcome::Empty,
-                            _ => Outcome::Unknown("x-kubernetes-list-type".to_owned()),
-                        };
-                    }
-                    other => return other,
-                },
+                items.resize(usize::try_from(list.count.least).unwrap_or(0), last);
+                continue;
+            }
+            if self.add_variants(list, &mut items) {
+                continue;
+            }
+            match self.item(list, &items, None) {
+                Outcome::Found(value) => items.push(value),
+                Outcome::Empty if !list.has.is_empty() || given > 0 => {
+                    // Without required items, any order of distinct items reaches the maximum count.
+                    let plain = Lists { has: Vec::new(), repeated: Vec::new(), ..list.clone() };
+                    return match self.with_items(&plain, Vec::new()) {
+                        Outcome::Empty => Outcome::Empty,
+                        _ => Outcome::Unknown("x-kubernetes-list-type".to_owned()),
+                    };
+                }
+                other => return other,
             }
         }
         Outcome::Found(Value::Array(items))
+    }
+
+    /// Adds variants of the last item up to the minimum count, as long as they fit; false if none does. A search for each
+    /// item would have to exclude all others.
+    fn add_variants(&mut self, list: &Lists<'_>, items: &mut Vec<Value>) -> bool {
+        let Some(last) = items.last().cloned() else { return false };
+        if !self.spend(items.iter().map(size_of).sum()) {
+            return false;
+        }
+        let seen = |unique| items.iter().map(|item| identity(unique, item)).collect::<BTreeSet<_>>();
+        let mut seen: Vec<(&Unique<'_>, BTreeSet<_>)> =
+            list.unique.iter().map(|unique| (unique, seen(unique))).collect();
+        let steps = Cell::new(STEPS);
+        let before = items.len();
+        for number in 0..list.count.least {
+            if i64::try_from(items.len()).is_ok_and(|count| count >= list.count.least) || !self.spend(size_of(&last)) {
+                break;
+            }
+            let Some(variant) = list.unique.iter().try_fold(last.clone(), |item, unique| varied(unique, item, number))
+            else {
+                break;
+            };
+            let fits = |(schema, role): &(&Schema, Role<'_>)| {
+                holds(&Formula::Satisfies(schema, *role), &variant, &steps) == Some(true)
+            };
+            if seen.iter().any(|(unique, seen)| seen.contains(&identity(unique, &variant))) {
+                continue;
+            }
+            if !list.items.iter().all(fits) {
+                break;
+            }
+            for (unique, seen) in &mut seen {
+                seen.insert(identity(unique, &variant));
+            }
+            items.push(variant);
+        }
+        items.len() > before
     }
 
     /// Combines all required items into one if there is no room for more.
@@ -171,6 +210,22 @@ impl Solver {
             _ => Err(Outcome::Unknown("x-kubernetes-list-type".to_owned())),
         }
     }
+}
+
+/// Returns an item of the same kind that differs from this one in the way that `unique` asks for, another for each number.
+fn varied(unique: &Unique<'_>, mut item: Value, number: i64) -> Option<Value> {
+    let place = match unique {
+        Unique::Items => &mut item,
+        Unique::Keys(keys) => {
+            keys.iter().find_map(|key| item.get(key).map(|_| key)).and_then(|key| item.get_mut(key))?
+        }
+    };
+    *place = match &*place {
+        Value::String(text) => format!("{text}{number}").into(),
+        Value::Number(value) => value.as_i64()?.checked_add(number)?.into(),
+        _ => return None,
+    };
+    Some(item)
 }
 
 /// The formula of not being equal to another item in the way that `unique` forbids.

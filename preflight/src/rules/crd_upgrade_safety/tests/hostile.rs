@@ -206,7 +206,22 @@ fn sizes_that_multiply_do_not_take_all_memory() {
             "items": {"type": "string", "maxLength": most},
         })
     };
-    assert_eq!(judged(sets(9), sets(3))[0], 0);
+    let (counts, spent) = counted(sets(9), sets(3));
+    assert_eq!(counts, [0, 1, 0], "a set");
+    assert!(spent.automata < 10_000, "items are not searched one by one: {spent:?}");
+    let listed = |most: i64| {
+        let item = json!({
+            "type": "object", "required": ["name"],
+            "properties": {"name": {"type": "string", "maxLength": 9}, "size": {"type": "string", "maxLength": most}},
+        });
+        json!({
+            "type": "array", "minItems": 300, "items": item,
+            "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        })
+    };
+    let (counts, spent) = counted(listed(9), listed(3));
+    assert_eq!(counts, [0, 1, 0], "a list of maps");
+    assert!(spent.automata < 10_000, "items are not searched one by one: {spent:?}");
     let sized = |least: Option<i64>| {
         let mut fields = json!({
             "list": {"type": "array", "items": {"type": "string"}},
