@@ -1,34 +1,47 @@
-//! The named schemas below a node, sorted by name. A definition has thousands of such nodes, most with few names, so
-//! each takes only the memory that it needs.
+//! The named schemas below a node, sorted by name. A CRD has thousands of such nodes, most with few names, so each takes
+//! only the memory that it needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
 use super::Schema;
 
+/// Number of properties from which names are found by their hash: a judgement of a wide schema is mostly lookups.
+const WIDE: usize = 64;
+
 /// `properties`, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Properties(Vec<(String, Schema)>);
+pub struct Properties {
+    sorted: Vec<(String, Schema)>,
+    /// The index of each name, where there are many.
+    places: Option<HashMap<String, usize>>,
+}
 
 impl Properties {
+    fn from_sorted(sorted: Vec<(String, Schema)>) -> Self {
+        let place = |(index, (name, _)): (usize, &(String, Schema))| (name.clone(), index);
+        let places = (sorted.len() >= WIDE).then(|| sorted.iter().enumerate().map(place).collect());
+        Self { sorted, places }
+    }
+
     /// Parses every schema of a map.
     pub(super) fn of(map: &Map<String, Value>, read: impl Fn(&Value) -> Schema) -> Self {
         let mut written: Vec<(&String, &Value)> = map.iter().collect();
         written.sort_unstable_by_key(|(name, _)| *name);
-        Self(written.into_iter().map(|(name, value)| (name.clone(), read(value))).collect())
+        Self::from_sorted(written.into_iter().map(|(name, value)| (name.clone(), read(value))).collect())
     }
 
     /// The number of properties.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.sorted.len()
     }
 
     /// Whether there are no properties.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.sorted.is_empty()
     }
 
     /// The schema with this name.
@@ -40,8 +53,12 @@ impl Properties {
     /// The schema with this name, and the stored name.
     #[must_use]
     pub fn get_key_value(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<(&String, &Schema)> {
-        let index = self.0.binary_search_by(|(other, _)| other.as_str().cmp(name.as_ref())).ok()?;
-        self.0.get(index).map(|(name, schema)| (name, schema))
+        let name = name.as_ref();
+        let index = match &self.places {
+            Some(places) => *places.get(name)?,
+            None => self.sorted.binary_search_by(|(other, _)| other.as_str().cmp(name)).ok()?,
+        };
+        self.sorted.get(index).map(|(name, schema)| (name, schema))
     }
 
     /// Whether there is a schema with this name.
@@ -57,23 +74,23 @@ impl Properties {
 
     /// Iterates over the names.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
-        self.0.iter().map(|(name, _)| name)
+        self.sorted.iter().map(|(name, _)| name)
     }
 
     /// Iterates over the schemas.
     pub fn values(&self) -> impl Iterator<Item = &Schema> {
-        self.0.iter().map(|(_, schema)| schema)
+        self.sorted.iter().map(|(_, schema)| schema)
     }
 
     pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut Schema> {
-        self.0.iter_mut().map(|(_, schema)| schema)
+        self.sorted.iter_mut().map(|(_, schema)| schema)
     }
 }
 
 /// If a name is repeated, its last schema counts.
 impl FromIterator<(String, Schema)> for Properties {
     fn from_iter<I: IntoIterator<Item = (String, Schema)>>(schemas: I) -> Self {
-        Self(schemas.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+        Self::from_sorted(schemas.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
     }
 }
 
@@ -82,7 +99,7 @@ impl<'a> IntoIterator for &'a Properties {
     type IntoIter = std::iter::Map<std::slice::Iter<'a, (String, Schema)>, fn(&'a (String, Schema)) -> Self::Item>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter().map(|(name, schema)| (name, schema))
+        self.sorted.iter().map(|(name, schema)| (name, schema))
     }
 }
 
@@ -101,5 +118,17 @@ mod tests {
             assert!(std::ptr::eq(properties.get(name).unwrap(), schema), "{name:?}");
         }
         assert!(!properties.contains_key("ab") && properties.get("c").is_none());
+    }
+
+    #[test]
+    fn name_of_wide_schema_is_found_by_its_hash() {
+        let fields: Map<String, Value> = (0..WIDE).map(|number| (format!("f{number}"), json!({}))).collect();
+        let schema = Schema::of(&json!({"properties": fields}));
+        let properties = &schema.properties;
+        assert!(properties.places.is_some() && properties.keys().is_sorted());
+        for (name, schema) in properties {
+            assert!(std::ptr::eq(properties.get(name).unwrap(), schema), "{name:?}");
+        }
+        assert!(!properties.contains_key("f") && properties.get(&format!("f{WIDE}")).is_none());
     }
 }
