@@ -1,11 +1,12 @@
-//! Work that the comparisons of one CRD may take together: a CRD may have any number of versions, and each is compared with
-//! itself and with others.
+//! Work that the comparisons of one CRD may take together, and the strings that they have found: a CRD may have any number of
+//! versions, and each is compared with itself and with others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::confirm;
 use super::difference::Spent;
 use super::solve::{ALL_STEPS, AUTOMATA};
+use super::text::Asked;
 
 /// The number of comparisons that may each take [`ONE`]: a CRD of a few versions is judged as if each was its only one.
 const COMPARISONS: u64 = 4;
@@ -15,13 +16,17 @@ const ONE: Spent = Spent { steps: ALL_STEPS, automata: AUTOMATA, values: confirm
 
 /// The rest of the work that comparisons may take. Copies share it.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Mutex<Spent>>);
+pub struct Budget {
+    rest: Arc<Mutex<Spent>>,
+    /// Decided questions about strings: versions ask many of them alike.
+    texts: Arc<Mutex<Asked>>,
+}
 
 impl Default for Budget {
     fn default() -> Self {
         let Spent { steps, automata, values } = ONE;
         let all = Spent { steps: COMPARISONS * steps, automata: COMPARISONS * automata, values: COMPARISONS * values };
-        Self(Arc::new(Mutex::new(all)))
+        Self::with_rest(all)
     }
 }
 
@@ -29,13 +34,29 @@ impl Budget {
     /// The budget of one comparison, for several that may end without a proof.
     #[must_use]
     pub fn of_one() -> Self {
-        Self(Arc::new(Mutex::new(ONE)))
+        Self::with_rest(ONE)
+    }
+
+    fn with_rest(rest: Spent) -> Self {
+        Self { rest: Arc::new(Mutex::new(rest)), texts: Arc::default() }
+    }
+
+    /// Takes the decided questions about strings out, for one comparison.
+    pub(super) fn take_texts(&self) -> Asked {
+        std::mem::take(&mut *self.texts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts them back with what the comparison has decided. What it could not decide is asked again: the next comparison
+    /// may take more work.
+    pub(super) fn keep_texts(&self, mut texts: Asked) {
+        texts.retain_decided();
+        *self.texts.lock().unwrap_or_else(PoisonError::into_inner) = texts;
     }
 
     /// Returns the rest.
     #[must_use]
     pub fn left(&self) -> Spent {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the part of the rest that the next comparison may take.
@@ -50,7 +71,7 @@ impl Budget {
 
     /// Takes what a comparison has spent.
     pub(super) fn take(&self, spent: Spent) {
-        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         left.steps = left.steps.saturating_sub(spent.steps);
         left.automata = left.automata.saturating_sub(spent.automata);
         left.values = left.values.saturating_sub(spent.values);
@@ -69,6 +90,8 @@ mod tests {
     /// A CRD whose versions have one field with this pattern and one with this length.
     fn crd(versions: usize, pattern: &str, most: u32) -> Value {
         let version = |number: usize| {
+            // Another pattern for each version: what is asked alike is decided once.
+            let pattern = format!("{pattern}|^v{number}$");
             let fields =
                 json!({"a": {"type": "string", "pattern": pattern}, "b": {"type": "string", "maxLength": most}});
             let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {
@@ -99,6 +122,22 @@ mod tests {
         };
         let (one, three) = (spent(1), spent(3));
         assert!(one.iter().zip(three).all(|(one, three)| *one > 0 && three >= 3 * one), "{one:?} {three:?}");
+    }
+
+    #[test]
+    fn string_that_comparisons_ask_for_alike_is_searched_once() {
+        let (old, new) = (crd(1, "^[a-z]{1,9}$", 9), crd(1, "^[a-y]{1,9}$", 9));
+        let budget = Budget::default();
+        let spent = || {
+            let before = budget.left().automata;
+            let mut upgrade = Upgrade::of(&old, &new, Server::default());
+            upgrade.budget = budget.clone();
+            let changes = compare(&upgrade).into_iter().map(|change| change.proof).collect::<Vec<_>>();
+            (before - budget.left().automata, changes)
+        };
+        let ((first, changes), (second, again)) = (spent(), spent());
+        assert!(first > 0 && second < first, "{first} {second}");
+        assert_eq!(changes, again);
     }
 
     #[test]

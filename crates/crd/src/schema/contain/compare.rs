@@ -53,7 +53,7 @@ pub fn compare_within(old: &Resource<'_>, new: &Resource<'_>, server: Server, bu
     let envelope = envelope(old);
     let left = budget.of_one_comparison();
     let values = Cell::new(left.values);
-    let solver = Solver::new(left.steps, left.automata);
+    let solver = Solver::new(left.steps, left.automata, budget.take_texts());
     let rules = rules_of(before) + rules_of(after);
     // Earlier evaluations on this thread do not count.
     let _ = cel::steps_taken();
@@ -84,6 +84,7 @@ pub fn compare_within(old: &Resource<'_>, new: &Resource<'_>, server: Server, bu
         automata: left.automata - automata,
         values: left.values - values.get(),
     });
+    budget.keep_texts(judge.solver.into_texts());
     judged.into_iter().map(|(_, difference)| difference).collect()
 }
 

@@ -54,23 +54,14 @@ pub(super) struct Solver {
 
 impl Default for Solver {
     fn default() -> Self {
-        Self::new(ALL_STEPS, AUTOMATA)
+        Self::new(ALL_STEPS, AUTOMATA, Asked::default())
     }
 }
 
 impl Solver {
-    /// A solver that may take this many steps, and this many of automata.
-    pub(super) fn new(all_steps: u64, automata: u64) -> Self {
-        Self {
-            steps: 0,
-            all_steps,
-            automata,
-            texts: Asked::default(),
-            depth: 0,
-            choices: 0,
-            held: 0,
-            examples: HashMap::new(),
-        }
+    /// Creates a solver that may take this many steps, and this many of automata, and that knows these strings.
+    pub(super) fn new(all_steps: u64, automata: u64, texts: Asked) -> Self {
+        Self { steps: 0, all_steps, automata, texts, depth: 0, choices: 0, held: 0, examples: HashMap::new() }
     }
 
     /// Searches for a value, within the steps of one search.
@@ -91,6 +82,11 @@ impl Solver {
         let outcome = look(self);
         self.all_steps -= steps - self.steps;
         outcome
+    }
+
+    /// Returns the questions about strings, with their answers.
+    pub(super) fn into_texts(self) -> Asked {
+        self.texts
     }
 
     /// Steps left for searches, and for automata.

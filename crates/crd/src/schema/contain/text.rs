@@ -147,6 +147,15 @@ impl Question {
 }
 
 impl Asked {
+    /// Forgets questions that were not decided.
+    pub(super) fn retain_decided(&mut self) {
+        self.answers.retain(|question, outcome| {
+            let is_decided = !matches!(outcome, Outcome::Unknown(_));
+            self.bytes -= if is_decided { 0 } else { question.bytes() };
+            is_decided
+        });
+    }
+
     /// An example from [`Texts::example`] or the cache.
     pub(super) fn example(&mut self, texts: &Texts<'_>, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
         let question = Question::of(texts, except);
