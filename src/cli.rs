@@ -4,6 +4,7 @@ pub mod app_group;
 mod app_name;
 pub mod apply;
 pub mod arguments;
+pub(crate) mod behaviour;
 pub mod check;
 pub mod completion;
 pub mod delete;
@@ -12,20 +13,21 @@ pub mod filters;
 pub mod help;
 pub mod history;
 pub mod inspect;
-pub mod kapp;
 pub mod list;
 pub mod logs;
 pub mod man;
-mod not_parsed;
+pub(crate) mod parser_output;
 pub mod plan;
 pub mod record;
 pub mod rename;
 pub mod reports;
 pub mod rules;
 pub mod screen;
+#[cfg(feature = "webhook")]
 pub mod serve_conversion;
 pub mod storage;
 pub mod tools;
+#[cfg(feature = "upgrade")]
 pub mod upgrade;
 pub mod verify;
 pub mod version;
@@ -51,13 +53,13 @@ use plan::given::Given;
 #[command(name = "pushback", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(flatten)]
-    global: GlobalArgs,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Apply manifests as an app: plan, preflight, write in order, wait, prune
     #[command(visible_alias = "deploy")]
     Apply(apply::ApplyArgs),
@@ -92,21 +94,26 @@ enum Command {
     Logs(logs::LogsArgs),
     /// List the preflight rules, or explain one
     Rules(rules::RulesArgs),
+    #[cfg(feature = "upgrade")]
     /// Compare two releases of an operator: what changed, and how bad it may be
     Upgrade(upgrade::UpgradeArgs),
     /// Look after the versions that custom resources are stored in: status, migrate, verify, unserve, remove
     Storage(storage::StorageArgs),
+    #[cfg(feature = "webhook")]
     /// Answer the API server as a conversion webhook, by conversion plans
     ServeConversion(serve_conversion::ServeConversionArgs),
     /// Look at files without a cluster, as kapp's scripts do
     #[command(hide = true, alias = "t")]
     Tools(tools::ToolsArgs),
+    #[cfg(feature = "upgrade")]
     /// The same as `upgrade simulate`
     #[command(hide = true)]
     SimulateUpgrade(upgrade::simulate::SimulateArgs),
+    #[cfg(feature = "upgrade")]
     /// The same as `upgrade diff-crds`
     #[command(hide = true)]
     DiffCrds(upgrade::diff_crds::DiffCrdsArgs),
+    #[cfg(feature = "upgrade")]
     /// Check that a folder of models is complete for one version: `upgrade validate-version`
     #[command(hide = true)]
     ValidateVersion(upgrade::validate_version::ValidateVersionArgs),
@@ -121,6 +128,43 @@ enum Command {
 }
 
 impl Command {
+    /// Runs the command. `arguments` are the whole command line.
+    pub(crate) async fn run(self, global: &GlobalArgs, arguments: &[OsString]) -> ExitCode {
+        match self {
+            Self::Apply(arguments) => apply::run(global, arguments).await,
+            Self::Delete(arguments) => delete::run(global, arguments).await,
+            Self::Diff(arguments) => diff::run(global, arguments).await,
+            Self::Check(arguments) => check::run(global, arguments).await,
+            Self::Plan(arguments) => plan::run(global, arguments).await,
+            Self::Verify(arguments) => verify::run(global, &arguments),
+            Self::Inspect(arguments) => screen::simple(global, inspect::run(global, arguments).await),
+            Self::List(arguments) => screen::simple(global, list::run(global, arguments).await),
+            Self::History(arguments) => screen::simple(global, history::run(global, arguments).await),
+            Self::AppChange(arguments) => screen::simple(global, history::run_app_change(global, arguments).await),
+            Self::AppGroup(arguments) => app_group::run(global, arguments).await,
+            Self::Rename(arguments) => screen::simple(global, rename::run(global, arguments).await),
+            Self::Label(arguments) => screen::simple(global, history::run_label(global, arguments).await),
+            Self::Logs(arguments) => screen::simple(global, logs::run(global, arguments).await),
+            Self::Rules(arguments) => screen::simple(global, rules::run(global, &arguments)),
+            Self::Tools(arguments) => screen::simple(global, tools::run(global, arguments)),
+            #[cfg(feature = "upgrade")]
+            Self::Upgrade(arguments) => upgrade::run(global, arguments).await,
+            Self::Storage(arguments) => storage::run(global, arguments).await,
+            #[cfg(feature = "webhook")]
+            Self::ServeConversion(arguments) => serve_conversion::run(global, arguments).await,
+            #[cfg(feature = "upgrade")]
+            Self::SimulateUpgrade(arguments) => upgrade::simulate::run(global, arguments).await,
+            #[cfg(feature = "upgrade")]
+            Self::DiffCrds(arguments) => upgrade::diff_crds(global, arguments).await,
+            #[cfg(feature = "upgrade")]
+            Self::ValidateVersion(arguments) => upgrade::validate_version(global, arguments),
+            Self::Version(_) => screen::simple(global, version::run(global)),
+            Self::Completion(arguments) => screen::simple(global, completion::run(&arguments)),
+            Self::Man(arguments) => screen::simple(global, man::run(&arguments, self::command())),
+            Self::Help(asked) => help::run(&asked, &command_of(arguments)),
+        }
+    }
+
     /// Refuses JSON output for commands that have none: text would be read as JSON.
     ///
     /// # Errors
@@ -128,7 +172,9 @@ impl Command {
     fn require_output(&self, global: &GlobalArgs) -> Result<(), CommandError> {
         let has_json = match self {
             Self::Completion(_) | Self::Man(_) | Self::Help(_) => false,
+            #[cfg(feature = "upgrade")]
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
+            #[cfg(feature = "webhook")]
             Self::ServeConversion(arguments) => arguments.has_json(),
             _ => true,
         };
@@ -159,76 +205,14 @@ pub fn main(voice: Voice) -> ExitCode {
         return code;
     }
     let arguments: Vec<_> = std::env::args_os().collect();
-    let read = match voice {
-        Voice::Pushback => parsed(&arguments).map_err(|error| (error, command_of(&arguments))),
-        Voice::Kapp => kapp::parse(&arguments).map_err(|error| (error, kapp::tree())),
-    };
-    let cli = match read {
-        Ok(cli) => cli,
-        Err((error, tree)) => return not_parsed::not_parsed(error, &arguments, tree, voice),
-    };
-    let Cli { global, command } = cli;
-    if let Err(error) = command.require_output(&global) {
-        return screen::fail(&global, &error);
+    match voice {
+        #[cfg(feature = "kapp")]
+        Voice::Kapp => crate::kapp::main(&arguments),
+        _ => match parsed(&arguments) {
+            Ok(cli) => cli.run(async |command, global| command.run(global, &arguments).await),
+            Err(error) => parser_output::print(error, &arguments, || command_of(&arguments)),
+        },
     }
-    screen::start_logging(global.verbose);
-    let runtime = match start() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return screen::fail(
-                &global,
-                &CommandError::usage_with_hint(
-                    format!("failed to start: {}", reason(&error)),
-                    "allow the process more open files (`ulimit -n 256`), threads and memory",
-                ),
-            );
-        }
-    };
-    let code = runtime.block_on(async {
-        match command {
-            Command::Apply(arguments) => apply::run(&global, arguments).await,
-            Command::Delete(arguments) => delete::run(&global, arguments).await,
-            Command::Diff(arguments) => diff::run(&global, arguments).await,
-            Command::Check(arguments) => check::run(&global, arguments).await,
-            Command::Plan(arguments) => plan::run(&global, arguments).await,
-            Command::Verify(arguments) => verify::run(&global, &arguments),
-            Command::Inspect(arguments) => match &global.kapp {
-                Some(style) => {
-                    screen::simple_as_kapp(style, async |ui| inspect::run_as_kapp(&global, ui, arguments).await).await
-                }
-                None => screen::simple(&global, inspect::run(&global, arguments).await),
-            },
-            Command::List(arguments) => match &global.kapp {
-                Some(style) => {
-                    screen::simple_as_kapp(style, async |ui| list::run_as_kapp(&global, ui, arguments).await).await
-                }
-                None => screen::simple(&global, list::run(&global, arguments).await),
-            },
-            Command::History(arguments) => history::run(&global, arguments).await,
-            Command::AppChange(arguments) => history::run_app_change(&global, arguments).await,
-            Command::AppGroup(arguments) => app_group::run(&global, arguments).await,
-            Command::Rename(arguments) => rename::run(&global, arguments).await,
-            Command::Label(arguments) => history::run_label(&global, arguments).await,
-            Command::Logs(arguments) => screen::simple(&global, logs::run(&global, arguments).await),
-            Command::Rules(arguments) => screen::simple(&global, rules::run(&global, &arguments)),
-            Command::Tools(arguments) => tools::run(&global, arguments).await,
-            Command::Upgrade(arguments) => upgrade::run(&global, arguments).await,
-            Command::Storage(arguments) => storage::run(&global, arguments).await,
-            Command::ServeConversion(arguments) => serve_conversion::run(&global, arguments).await,
-            Command::SimulateUpgrade(arguments) => upgrade::simulate::run(&global, arguments).await,
-            Command::DiffCrds(arguments) => upgrade::diff_crds(&global, arguments).await,
-            Command::ValidateVersion(arguments) => upgrade::validate_version(&global, arguments),
-            Command::Version(_) => screen::simple(&global, version::run(&global)),
-            Command::Completion(arguments) => screen::simple(&global, completion::run(&arguments)),
-            Command::Man(arguments) => screen::simple(&global, man::run(&arguments, self::command())),
-            Command::Help(asked) => help::run(&asked, &command_of(&arguments)),
-        }
-    });
-    // A signal may have ended the run while one works.
-    program::end_all();
-    // Watches and retries that are still running have no receiver left.
-    runtime.shutdown_background();
-    code
 }
 
 fn parsed(arguments: &[OsString]) -> Result<Cli, clap::Error> {
@@ -243,8 +227,35 @@ fn command_of(arguments: &[OsString]) -> clap::Command {
 }
 
 impl Cli {
+    /// Runs the command, as `work` does it.
+    pub(crate) fn run(self, work: impl AsyncFnOnce(Command, &GlobalArgs) -> ExitCode) -> ExitCode {
+        let Self { global, command } = self;
+        if let Err(error) = command.require_output(&global) {
+            return screen::fail(&global, &error);
+        }
+        screen::start_logging(global.verbose);
+        let runtime = match start() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return screen::fail(
+                    &global,
+                    &CommandError::usage_with_hint(
+                        format!("failed to start: {}", reason(&error)),
+                        "allow the process more open files (`ulimit -n 256`), threads and memory",
+                    ),
+                );
+            }
+        };
+        let code = runtime.block_on(work(command, &global));
+        // A signal may have ended the run while one works.
+        program::end_all();
+        // Watches and retries that are still running have no receiver left.
+        runtime.shutdown_background();
+        code
+    }
+
     /// Reads what was parsed. The commands about plans also get to know which options were given.
-    fn from_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut cli = Self::from_arg_matches(matches)?;
         let Some((name, below)) = matches.subcommand() else { return Ok(cli) };
         match &mut cli.command {

@@ -4,3 +4,6 @@
 pub mod run;
 
 pub mod cli;
+
+#[cfg(feature = "kapp")]
+mod kapp;

@@ -31,12 +31,14 @@ pub mod replay;
 pub mod round;
 pub mod running;
 pub mod saved;
+#[cfg(feature = "webhook")]
 pub mod serve_conversion;
 pub mod setup;
 pub mod signals;
 pub mod storage;
 pub mod tools;
 pub mod unknown_app;
+#[cfg(feature = "upgrade")]
 pub mod upgrade;
 pub mod verify;
 pub mod write;

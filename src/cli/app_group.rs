@@ -200,11 +200,11 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
             selection: plan.selection.clone(),
             is_dry: diff_run,
             diff_exit_status: diff.diff_exit_status,
-            derived: global.derived,
+            derived: global.behaviour.derived,
             write: deletion.resolve(&write),
         };
         let apply = Apply { options, input, plan, as_text: diff.diff_changes, write, is_confirmed: false, saved: None };
-        let one_by_one = global.kapp.is_some();
+        let one_by_one = global.behaviour.groups_one_by_one;
         AppGroup { group: name, namespace, apply, delete, dry, one_by_one }.deploy(run, &directory).await
     })
     .await
@@ -225,13 +225,13 @@ async fn delete(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             selection: Selection { changes: change_filter.diff_filter, ..Selection::default() },
             is_dry: diff_run,
             diff_exit_status,
-            derived: global.derived,
+            derived: global.behaviour.derived,
             write: write.clone(),
         };
         let input = InputOptions::default();
         let plan = PlanOptions::default();
         let apply = Apply { options, input, plan, as_text: false, write, is_confirmed: false, saved: None };
-        let one_by_one = global.kapp.is_some();
+        let one_by_one = global.behaviour.groups_one_by_one;
         AppGroup { group: name, namespace, apply, delete, dry, one_by_one }.delete(run).await
     })
     .await
@@ -249,6 +249,6 @@ fn options(
         cluster: global.cluster()?,
         app: AppOptions { name: String::new(), namespace: namespace.clone(), is_named: true, record },
         preflight: global.preflight(rules.into(), &HeldDocument::default())?,
-        details: global.details(),
+        details: global.behaviour.details,
     })
 }

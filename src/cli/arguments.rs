@@ -10,7 +10,6 @@ use pushback_cluster::ConnectOptions;
 use pushback_crd::definition::StoragePolicy;
 use pushback_deploy::plan::UpdateStrategy;
 use pushback_deploy::plan::part::Selection;
-use pushback_kapp as kapp;
 use pushback_manifest::LoadOptions;
 use pushback_objects::duration;
 use pushback_preflight::Waiver;
@@ -19,13 +18,13 @@ use pushback_terminal::DiffStyle;
 use pushback_terminal::check::file::ReportSpec;
 use pushback_terminal::check::formats;
 use pushback_terminal::theme::ColorChoice;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 
 use super::app_name::{app_or_label, namespace};
+use super::behaviour::Behaviour;
 use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::run::connect::ClusterOptions;
-use crate::run::delete::Derived;
 use crate::run::error::CommandError;
 use crate::run::options::{AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions};
 
@@ -77,15 +76,9 @@ pub struct GlobalArgs {
     /// Cut nothing, and log each write (-vv: each request, -vvv: connections, too; never a body)
     #[arg(long, short = 'v', global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// How output looks in kapp's voice; `None` in our own.
+    /// Behaviour that depends on the name the program was called by.
     #[arg(skip)]
-    pub kapp: Option<kapp::Style>,
-    /// What becomes of objects that controllers have made when an app is deleted; kapp has flags for it.
-    #[arg(skip)]
-    pub derived: Derived,
-    /// The kubeconfig itself; kapp has a flag for it.
-    #[arg(skip)]
-    pub kubeconfig_yaml: Option<SecretString>,
+    pub(crate) behaviour: Behaviour,
 }
 
 impl GlobalArgs {
@@ -117,7 +110,7 @@ impl GlobalArgs {
     pub fn cluster(&self) -> Result<ClusterOptions, CommandError> {
         let server = ConnectOptions {
             kubeconfig: self.kubeconfig.clone(),
-            kubeconfig_yaml: self.kubeconfig_yaml.as_ref().map(|yaml| yaml.expose_secret().to_owned()),
+            kubeconfig_yaml: self.behaviour.kubeconfig_yaml.as_ref().map(|yaml| yaml.expose_secret().to_owned()),
             context: self.kubeconfig_context.clone(),
             impersonate: self.as_user.clone(),
             impersonate_groups: self.as_group.clone(),

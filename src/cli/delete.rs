@@ -70,7 +70,7 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
                 ..app.resolve()
             },
             preflight: global.preflight(preflight, &document)?,
-            details: global.details(),
+            details: global.behaviour.details,
         };
         let selection =
             Selection { scope: filters.scope(), objects: filters.resolve()?, changes: change_filter.diff_filter };
@@ -80,7 +80,7 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
             selection,
             is_dry: diff_run,
             diff_exit_status,
-            derived: global.derived,
+            derived: global.behaviour.derived,
             write: write.resolve(),
         };
         delete.run(run).await

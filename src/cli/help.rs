@@ -2,10 +2,9 @@
 
 use clap::Args;
 use pushback_events::exit::ExitCode;
-use pushback_system::environment::Voice;
 use std::ffi::OsString;
 
-use super::not_parsed::not_parsed;
+use super::parser_output;
 
 /// Print the help of a command.
 #[derive(Debug, Args)]
@@ -26,7 +25,7 @@ pub fn run(arguments: &HelpArgs, command: &clap::Command) -> ExitCode {
     let words = std::iter::once("pushback").chain(arguments.command.iter().map(String::as_str)).chain(["--help"]);
     let line: Vec<OsString> = words.map(OsString::from).collect();
     match command.clone().try_get_matches_from(&line) {
-        Err(answer) => not_parsed(answer, &line, command.clone(), Voice::Pushback),
+        Err(answer) => parser_output::print(answer, &line, || command.clone()),
         // --help always ends the parsing.
         Ok(_) => ExitCode::Success,
     }

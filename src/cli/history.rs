@@ -6,7 +6,6 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use pushback_app::history::KEEP;
 use pushback_events::exit::ExitCode;
-use pushback_kapp::{self as kapp, Ui};
 use pushback_terminal::history_text;
 
 use super::arguments::{AppArgs, GlobalArgs};
@@ -24,20 +23,18 @@ Examples:
 Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
 pub struct HistoryArgs {
     #[command(flatten)]
-    app: AppArgs,
-    #[command(flatten)]
-    times: TimeArgs,
+    pub(crate) changes: ChangesArgs,
 }
 
 /// Work on the records of an app's changes.
 #[derive(Debug, Args)]
 pub struct AppChangeArgs {
     #[command(subcommand)]
-    command: AppChangeCommand,
+    pub(crate) command: AppChangeCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum AppChangeCommand {
+pub(crate) enum AppChangeCommand {
     /// List an app's changes, as `pushback history` does
     #[command(visible_alias = "ls", alias = "l")]
     List(ListChangesArgs),
@@ -54,11 +51,9 @@ Examples:
   pushback app-change list -a shop --before 2026-11-01T12:00:00Z
 
 Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
-struct ListChangesArgs {
+pub(crate) struct ListChangesArgs {
     #[command(flatten)]
-    app: AppArgs,
-    #[command(flatten)]
-    times: TimeArgs,
+    pub(crate) changes: ChangesArgs,
 }
 
 /// Delete an app's oldest changes from its history.
@@ -70,17 +65,19 @@ Examples:
 Nothing but records of changes is deleted. apply does the same with --app-changes-max-to-keep.
 
 Exit codes: 0 done, 1 no such app or wrong input, 13 unreachable, 20 some could not be deleted.")]
-struct GarbageCollectArgs {
+pub(crate) struct GarbageCollectArgs {
     #[command(flatten)]
     app: AppArgs,
     /// How many of the newest changes are kept
     #[arg(long, default_value_t = KEEP, value_name = "COUNT")]
-    max: usize,
+    pub(crate) max: usize,
 }
 
-/// Which changes.
-#[derive(Clone, Copy, Debug, Args)]
-struct TimeArgs {
+/// The changes of an app to show.
+#[derive(Debug, Args)]
+pub(crate) struct ChangesArgs {
+    #[command(flatten)]
+    app: AppArgs,
     /// Only changes that started before this time: 2026-11-21T10:23:10Z, or 2026-11-21
     #[arg(long, value_name = "TIME", value_parser = time)]
     before: Option<Timestamp>,
@@ -109,95 +106,92 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Runs `history`.
-pub async fn run(global: &GlobalArgs, arguments: HistoryArgs) -> ExitCode {
-    list(global, arguments.app, arguments.times).await
+///
+/// # Errors
+/// The cluster's error; no such app.
+pub async fn run(global: &GlobalArgs, arguments: HistoryArgs) -> anyhow::Result<String> {
+    list(global, arguments.changes).await
 }
 
 /// Runs `app-change`.
-pub async fn run_app_change(global: &GlobalArgs, arguments: AppChangeArgs) -> ExitCode {
+///
+/// # Errors
+/// The cluster's error; no such app; the user declined; changes could not be deleted.
+pub async fn run_app_change(global: &GlobalArgs, arguments: AppChangeArgs) -> anyhow::Result<String> {
     match arguments.command {
-        AppChangeCommand::List(arguments) => list(global, arguments.app, arguments.times).await,
+        AppChangeCommand::List(arguments) => list(global, arguments.changes).await,
         AppChangeCommand::GarbageCollect(arguments) => garbage_collect(global, arguments).await,
     }
 }
 
 /// Runs `label`.
-pub async fn run_label(global: &GlobalArgs, arguments: LabelArgs) -> ExitCode {
-    let read = read(global, arguments.app, TimeArgs { before: None, after: None });
-    if let Some(style) = &global.kapp {
-        return screen::simple_as_kapp(style, async |ui| {
-            let label = begun(ui, read.await?).label();
-            ui.block(&label);
-            Ok(())
-        })
-        .await;
+///
+/// # Errors
+/// The cluster's error; no such app.
+pub async fn run_label(global: &GlobalArgs, arguments: LabelArgs) -> anyhow::Result<String> {
+    Ok(arguments.read(global).await?.label() + "\n")
+}
+
+impl ChangesArgs {
+    /// Reads the changes.
+    ///
+    /// # Errors
+    /// The cluster's error; no such app.
+    pub(crate) async fn read(self, global: &GlobalArgs) -> Result<AppHistory, CommandError> {
+        let Self { app, before, after } = self;
+        let history = History { cluster: global.cluster()?, app: app.resolve(), before, after };
+        history.read(&ProgressNotes(global)).await
     }
-    screen::simple(global, read.await.map_err(Into::into).map(|read| read.label() + "\n"))
 }
 
-async fn read(global: &GlobalArgs, app: AppArgs, times: TimeArgs) -> Result<AppHistory, CommandError> {
-    let TimeArgs { before, after } = times;
-    let history = History { cluster: global.cluster()?, app: app.resolve(), before, after };
-    history.read(&ProgressNotes(global), global.kapp.is_some()).await
-}
-
-/// Says first which cluster answers.
-fn begun(ui: &mut Ui, read: AppHistory) -> AppHistory {
-    read.target.iter().for_each(|target| kapp::reports::target(ui, target));
-    read
-}
-
-async fn list(global: &GlobalArgs, app: AppArgs, times: TimeArgs) -> ExitCode {
-    let read = read(global, app, times);
-    if let Some(style) = &global.kapp {
-        return screen::simple_as_kapp(style, async |ui| {
-            let read = begun(ui, read.await?);
-            ui.table(&kapp::history::changes("App changes", &read.changes(0), &style.columns))?;
-            Ok(())
-        })
-        .await;
+impl GarbageCollectArgs {
+    /// Reads the changes of which the oldest are deleted.
+    ///
+    /// # Errors
+    /// The cluster's error; no such app.
+    pub(crate) async fn read(self, global: &GlobalArgs) -> Result<AppHistory, CommandError> {
+        ChangesArgs { app: self.app, before: None, after: None }.read(global).await
     }
-    let shown = read.await.map(|read| {
-        let changes = read.changes(0);
-        if global.wants_json() { history_text::json(&read.app, &changes) } else { history_text::table(&changes) }
-    });
-    screen::simple(global, shown.map_err(Into::into))
 }
 
-async fn garbage_collect(global: &GlobalArgs, arguments: GarbageCollectArgs) -> ExitCode {
-    let GarbageCollectArgs { app, max } = arguments;
-    let read = read(global, app, TimeArgs { before: None, after: None });
-    if let Some(style) = &global.kapp {
-        return screen::simple_as_kapp(style, async |ui| {
-            let read = begun(ui, read.await?);
-            let old = read.changes(max);
-            ui.table(&kapp::history::changes("App changes to delete", &old, &style.columns))?;
-            screen::confirm(global, "")?;
-            let (kept, deleted) = read.trim(max).await;
-            ui.line(&format!("Kept {kept}, deleted {deleted} app changes"));
-            complete(old.len(), deleted)
-        })
-        .await;
+impl LabelArgs {
+    /// Reads the app.
+    ///
+    /// # Errors
+    /// The cluster's error; no such app.
+    pub(crate) async fn read(self, global: &GlobalArgs) -> Result<AppHistory, CommandError> {
+        ChangesArgs { app: self.app, before: None, after: None }.read(global).await
     }
-    let work = async {
-        let read = read.await?;
-        let old = read.changes(max).len();
-        if old > 0 {
-            let plural = if old == 1 { "" } else { "s" };
-            screen::confirm(global, &format!("Delete the oldest {old} change{plural} from the history?"))?;
-        }
-        let (kept, deleted) = read.trim(max).await;
-        complete(old, deleted)?;
-        Ok(if global.wants_json() {
-            format!("{:#}\n", serde_json::json!({"schemaVersion": 1, "kept": kept, "deleted": deleted}))
-        } else {
-            format!("deleted {deleted}, kept {kept}\n")
-        })
-    };
-    screen::simple(global, work.await.map_err(|error: CommandError| error.into()))
 }
 
-fn complete(wanted: usize, deleted: usize) -> Result<(), CommandError> {
+async fn list(global: &GlobalArgs, changes: ChangesArgs) -> anyhow::Result<String> {
+    let read = changes.read(global).await?;
+    let changes = read.changes(0);
+    Ok(if global.wants_json() { history_text::json(&read.app, &changes) } else { history_text::table(&changes) })
+}
+
+async fn garbage_collect(global: &GlobalArgs, arguments: GarbageCollectArgs) -> anyhow::Result<String> {
+    let max = arguments.max;
+    let read = arguments.read(global).await?;
+    let old = read.changes(max).len();
+    if old > 0 {
+        let plural = if old == 1 { "" } else { "s" };
+        screen::confirm(global, &format!("Delete the oldest {old} change{plural} from the history?"))?;
+    }
+    let (kept, deleted) = read.trim(max).await;
+    check_deleted(old, deleted)?;
+    Ok(if global.wants_json() {
+        format!("{:#}\n", serde_json::json!({"schemaVersion": 1, "kept": kept, "deleted": deleted}))
+    } else {
+        format!("deleted {deleted}, kept {kept}\n")
+    })
+}
+
+/// Checks that every change was deleted that was to be.
+///
+/// # Errors
+/// Some were not.
+pub(crate) fn check_deleted(wanted: usize, deleted: usize) -> Result<(), CommandError> {
     if deleted == wanted {
         return Ok(());
     }

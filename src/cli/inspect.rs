@@ -1,17 +1,13 @@
 //! `pushback inspect`: an app's objects as a tree, with their readiness.
 
 use clap::Args;
-use pushback_events::{EndCause, MissingApp};
-use pushback_kapp::{Ui, reports};
 use pushback_system::environment::wall_clock;
 use pushback_terminal::inspect_text;
-use pushback_terminal::raw_objects::sorted_documents;
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
-use crate::run::error::CommandError;
-use crate::run::inspect::{Inspect, InspectedApp, LabelledApp, LabelledObjects};
+use crate::run::inspect::{Inspect, InspectedApp};
 
 /// Show an app.
 #[derive(Debug, Args)]
@@ -24,45 +20,21 @@ Examples:
 Exit codes: 0 shown, 1 no such app or wrong input, 13 unreachable.")]
 pub struct InspectArgs {
     #[command(flatten)]
-    app: AppArgs,
+    pub(crate) app: AppArgs,
     /// Show what the objects have made too: ReplicaSets, Pods
     #[arg(long, short = 't')]
-    tree: bool,
+    pub(crate) tree: bool,
     /// Show each object's status
     #[arg(long)]
-    status: bool,
+    pub(crate) status: bool,
     /// Print the objects as YAML, Secrets masked
     #[arg(long)]
-    raw: bool,
+    pub(crate) raw: bool,
     /// With --raw: with metadata.managedFields
     #[arg(long)]
-    managed_fields: bool,
+    pub(crate) managed_fields: bool,
     #[command(flatten)]
-    filters: FilterArgs,
-}
-
-/// Runs the command in kapp's voice.
-///
-/// # Errors
-/// The cluster's error; no such app.
-pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArgs) -> Result<(), CommandError> {
-    let InspectArgs { app, filters, tree, status, raw, managed_fields } = arguments;
-    let (scope, filter) = (filters.scope(), filters.resolve()?);
-    let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: true, filter, scope };
-    let LabelledApp { target, app, objects, elsewhere } = inspect.labelled(&ProgressNotes(global)).await?;
-    target.iter().for_each(|target| reports::target(ui, target));
-    let Some(LabelledObjects { own, others }) = objects else {
-        let error = CommandError::usage("there is no such app");
-        return Err(error.because(EndCause::NoApp(MissingApp { app: app.name, namespace: app.namespace, elsewhere })));
-    };
-    if raw {
-        sorted_documents(own.iter().chain(&others), managed_fields).iter().for_each(|block| ui.block(block));
-    } else if status {
-        ui.table(&reports::statuses(&app.name, &own, &others))?;
-    } else {
-        ui.table(&reports::resources(&app.name, &own, &others, tree, wall_clock()))?;
-    }
-    Ok(())
+    pub(crate) filters: FilterArgs,
 }
 
 /// Runs the command.

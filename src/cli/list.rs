@@ -1,15 +1,13 @@
 //! `pushback list`: the apps of a namespace.
 
 use clap::Args;
-use pushback_kapp::{Ui, reports};
-use pushback_system::environment::wall_clock;
 use pushback_terminal::list_text;
 
 use super::arguments::{GlobalArgs, NamespaceArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
 use crate::run::error::CommandError;
-use crate::run::list::{List, ListedApps};
+use crate::run::list::List;
 
 /// List apps.
 #[derive(Debug, Args)]
@@ -35,24 +33,15 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    fn resolve(self, global: &GlobalArgs) -> Result<List, CommandError> {
+    /// Converts the arguments to options.
+    ///
+    /// # Errors
+    /// A filter is wrong, or arguments about the cluster contradict each other.
+    pub(crate) fn resolve(self, global: &GlobalArgs) -> Result<List, CommandError> {
         let Self { namespace, all_namespaces, filter_age, filter_labels } = self;
         let filter = FilterArgs { filter_age, filter_labels, ..FilterArgs::default() }.resolve()?;
         Ok(List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces, filter })
     }
-}
-
-/// Runs the command in kapp's voice.
-///
-/// # Errors
-/// The cluster's error.
-pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: ListArgs) -> Result<(), CommandError> {
-    let list = arguments.resolve(global)?;
-    let ListedApps { target, namespace, apps } = list.with_target(&ProgressNotes(global), true).await?;
-    target.iter().for_each(|target| reports::target(ui, target));
-    let namespace = (!list.all_namespaces).then_some(namespace.as_str());
-    ui.table(&reports::apps(namespace, &apps, wall_clock()))?;
-    Ok(())
 }
 
 /// Runs the command.
@@ -61,6 +50,6 @@ pub async fn run_as_kapp(global: &GlobalArgs, ui: &mut Ui, arguments: ListArgs) 
 /// The cluster's error.
 pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
     let list = arguments.resolve(global)?;
-    let apps = list.run(&ProgressNotes(global)).await?;
+    let apps = list.run(&ProgressNotes(global)).await?.apps;
     Ok(if global.wants_json() { list_text::json(&apps) } else { list_text::table(&apps) })
 }

@@ -6,8 +6,6 @@ use clap::Args;
 use pushback_app::identity::BY_LABEL;
 use pushback_app::lease::{DEFAULT_LEASE, LockOptions};
 use pushback_events::EndCause;
-use pushback_events::exit::ExitCode;
-use pushback_kapp::reports;
 
 use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};
@@ -43,7 +41,11 @@ pub struct RenameArgs {
 }
 
 impl RenameArgs {
-    async fn prepare(self, global: &GlobalArgs) -> Result<Prepared, CommandError> {
+    /// Finds the app to rename.
+    ///
+    /// # Errors
+    /// The cluster's error; wrong arguments; the app has this name already.
+    pub(crate) async fn prepare(self, global: &GlobalArgs) -> Result<Prepared, CommandError> {
         let Self { app, new_name, new_namespace, lock_wait } = self;
         if new_name.is_none() && new_namespace.is_none() {
             let error = CommandError::usage_with_hint("no new name is given", "give --new-name or --new-namespace");
@@ -54,42 +56,25 @@ impl RenameArgs {
         }
         let patience = LockOptions::new(DEFAULT_LEASE, lock_wait).patience;
         let rename = Rename { cluster: global.cluster()?, app: app.resolve(), new_name, new_namespace, patience };
-        rename.prepare(&ProgressNotes(global), global.kapp.is_some()).await
+        rename.prepare(&ProgressNotes(global)).await
     }
 }
 
 /// Runs the command.
-pub async fn run(global: &GlobalArgs, arguments: RenameArgs) -> ExitCode {
-    if let Some(style) = &global.kapp {
-        return screen::simple_as_kapp(style, async |ui| {
-            let prepared = arguments.prepare(global).await?;
-            let Prepared { target, from, to, .. } = &prepared;
-            target.iter().for_each(|target| reports::target(ui, target));
-            ui.line(&format!(
-                "Renaming '{}' (namespace: {}) to '{}' (namespace: {}) (app changes will be renamed)",
-                from.name, from.namespace, to.name, to.namespace
-            ));
-            screen::confirm(global, "")?;
-            prepared.carry_out().await
-        })
-        .await;
-    }
-    let work = async {
-        let prepared = arguments.prepare(global).await?;
-        let Prepared { from, to, .. } = &prepared;
-        let is_elsewhere = from.namespace != to.namespace;
-        let place = if is_elsewhere { format!(" in namespace {}", to.namespace) } else { String::new() };
-        screen::confirm(global, &format!("Rename app {} to {}{place}?", from.name, to.name))?;
-        prepared.carry_out().await?;
-        Ok(if global.wants_json() {
-            let done = serde_json::json!({"schemaVersion": 1, "app": to.name, "namespace": to.namespace});
-            format!("{done:#}\n")
-        } else {
-            format!(
-                "app {} of namespace {} is app {} of namespace {}\n",
-                from.name, from.namespace, to.name, to.namespace
-            )
-        })
-    };
-    screen::simple(global, work.await.map_err(|error: CommandError| error.into()))
+///
+/// # Errors
+/// The cluster's error; wrong arguments; the user declined.
+pub async fn run(global: &GlobalArgs, arguments: RenameArgs) -> anyhow::Result<String> {
+    let prepared = arguments.prepare(global).await?;
+    let Prepared { from, to, .. } = &prepared;
+    let is_elsewhere = from.namespace != to.namespace;
+    let place = if is_elsewhere { format!(" in namespace {}", to.namespace) } else { String::new() };
+    screen::confirm(global, &format!("Rename app {} to {}{place}?", from.name, to.name))?;
+    prepared.carry_out().await?;
+    Ok(if global.wants_json() {
+        let done = serde_json::json!({"schemaVersion": 1, "app": to.name, "namespace": to.namespace});
+        format!("{done:#}\n")
+    } else {
+        format!("app {} of namespace {} is app {} of namespace {}\n", from.name, from.namespace, to.name, to.namespace)
+    })
 }

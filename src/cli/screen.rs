@@ -6,7 +6,6 @@ use std::sync::PoisonError;
 
 use pushback_events::Events;
 use pushback_events::exit::ExitCode;
-use pushback_kapp as kapp;
 use pushback_manifest::InputWarning;
 use pushback_system::environment::reason;
 use pushback_terminal::live::options::WIDTH;
@@ -27,10 +26,9 @@ use crate::run::running::{Consent, Terminal};
 #[derive(Debug)]
 struct Screen {
     reporter: Reporter,
-    /// The format; `None` for kapp's voice.
+    /// The format; `None` where a presenter shows the run.
     format: Option<Format>,
-    /// Whether questions are answered with yes.
-    yes: bool,
+    consent: Consent,
     document: HeldDocument,
 }
 
@@ -40,11 +38,11 @@ impl Terminal for Screen {
     }
 
     fn consent(&self) -> Consent {
-        consent(self.format, self.yes)
+        self.consent
     }
 
     fn leave_question(&self) {
-        // In kapp's voice a blank line is part of the error.
+        // A presenter decides about blank lines itself.
         if self.format.is_some() {
             prompt::leave(&mut io::stderr());
         }
@@ -62,16 +60,12 @@ impl Terminal for Screen {
     }
 }
 
-fn consent(format: Option<Format>, yes: bool) -> Consent {
-    match format {
-        _ if yes => Consent::Given,
-        Some(Format::Json) => Consent::Nobody,
-        None => Consent::Ask(|_| {
-            let input = io::stdin();
-            let shows_answers = input.is_terminal();
-            kapp::prompt::confirm(&mut input.lock(), &mut io::stdout(), shows_answers)
-        }),
-        Some(_) => Consent::Ask(|question| {
+fn consent(global: &GlobalArgs, format: Option<Format>) -> Consent {
+    match (&global.behaviour.presenter, format) {
+        _ if global.yes => Consent::Given,
+        (Some(presenter), _) => Consent::Ask(presenter.confirm()),
+        (None, Some(Format::Json)) => Consent::Nobody,
+        (None, _) => Consent::Ask(|question| {
             let input = io::stdin();
             let is_terminal = input.is_terminal();
             prompt::confirm(question, &mut input.lock(), is_terminal, &mut io::stderr())
@@ -84,7 +78,7 @@ fn consent(format: Option<Format>, yes: bool) -> Consent {
 /// # Errors
 /// The user declined, or nobody can be asked.
 pub fn confirm(global: &GlobalArgs, question: &str) -> Result<(), CommandError> {
-    consent(format(global), global.yes).obtain(question)
+    consent(global, format(global)).obtain(question)
 }
 
 /// Starts a run whose result is a report: nothing else goes to standard output.
@@ -134,12 +128,12 @@ fn start_as(
     };
     let (events, receiver) = Events::channel();
     let output = Output::new(data, Box::new(io::stderr()));
-    let renderer: Box<dyn Renderer> = match format {
-        Some(format) => renderer(format, options, output),
-        None => Box::new(kapp::KappRenderer::new(global.kapp.clone().unwrap_or_default(), output)),
+    let renderer: Box<dyn Renderer> = match &global.behaviour.presenter {
+        Some(presenter) if format.is_none() => presenter.renderer(output),
+        _ => renderer(format.unwrap_or(Format::Plain), options, output),
     };
     let reporter = Reporter::start(renderer, receiver, system_clock())?;
-    Ok(Run::start(events, Box::new(Screen { reporter, format, yes: global.yes, document })))
+    Ok(Run::start(events, Box::new(Screen { reporter, format, consent: consent(global, format), document })))
 }
 
 /// Columns of the terminal that standard output is, for commands without a run; none if it is no terminal.
@@ -168,8 +162,8 @@ pub async fn complete(
         Err(error) => fail(global, &CommandError::usage(error.to_string())),
         Ok(mut run) => {
             // Nothing is written by a run that cannot be shown.
-            let end = match global.kapp.as_ref().map_or(Ok(()), kapp::changes::check_columns) {
-                Err(unknown) => Err(unknown.into()),
+            let end = match global.behaviour.presenter.as_ref().map_or(Ok(()), |presenter| presenter.check()) {
+                Err(error) => Err(error),
                 Ok(()) => work(&mut run).await,
             };
             run.finish(end.unwrap_or_else(|error| End::error(&error)))
@@ -182,9 +176,9 @@ pub async fn end(global: &GlobalArgs, diff: DiffStyle, error: CommandError) -> E
     complete(global, start(global, diff, false, HeldDocument::default()), async |_| Err(error)).await
 }
 
-/// The output format: the flag, or the default for the terminal; `None` for kapp's voice.
+/// The output format: the flag, or the default for the terminal; `None` where a presenter shows runs.
 fn format(global: &GlobalArgs) -> Option<Format> {
-    if global.kapp.is_some() {
+    if global.behaviour.presenter.is_some() {
         return None;
     }
     let term = std::env::var("TERM").ok();
@@ -237,27 +231,8 @@ pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
     }
 }
 
-/// Runs a command without events in kapp's voice.
-pub async fn simple_as_kapp(
-    style: &kapp::Style,
-    work: impl AsyncFnOnce(&mut kapp::Ui) -> Result<(), CommandError>,
-) -> ExitCode {
-    let mut ui = kapp::Ui::new(style.clone(), Output::standard());
-    let code = match work(&mut ui).await {
-        Ok(()) => {
-            ui.line("Succeeded");
-            ExitCode::Success
-        }
-        Err(error) => {
-            ui.error(&kapp::errors::of_command(&error.message(), error.code.code(), error.cause.as_ref()));
-            error.code
-        }
-    };
-    ui.finish().map_or_else(|error| not_written(&error), |()| code)
-}
-
 /// Reports that data could not be written, such as to a full disk.
-fn not_written(error: &io::Error) -> ExitCode {
+pub(crate) fn not_written(error: &io::Error) -> ExitCode {
     let message = format!("standard output could not be written: {}", reason(error));
     Output::standard().progress(&error_text::error_text(&message, &[], Theme::plain()));
     ExitCode::Usage
@@ -265,10 +240,8 @@ fn not_written(error: &io::Error) -> ExitCode {
 
 /// Prints an error outside a run.
 pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
-    if let Some(style) = &global.kapp {
-        let mut ui = kapp::Ui::new(style.clone(), Output::standard());
-        ui.error(&kapp::errors::of_command(&error.message(), error.code.code(), error.cause.as_ref()));
-        return ui.finish().map_or_else(|error| not_written(&error), |()| error.code);
+    if let Some(presenter) = &global.behaviour.presenter {
+        return presenter.error(error).map_or_else(|error| not_written(&error), |()| error.code);
     }
     let mut output = Output::standard();
     output.progress(&error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal())));

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use clap::{ArgAction, Args, Subcommand};
 use pushback_deploy::plan::filter::ChangeFilter;
 use pushback_events::Millis;
-use pushback_events::exit::ExitCode;
-use pushback_kapp::{self as kapp, DiffLook, Style, reports};
 use pushback_manifest::Manifest;
 use pushback_objects::Position;
-use pushback_system::environment::wall_clock;
 use pushback_terminal::live::plan_text::plan_text;
 use pushback_terminal::raw_objects::{documents, placeholder};
 use pushback_terminal::table::Table;
@@ -27,11 +24,11 @@ use crate::run::tools;
 #[derive(Debug, Args)]
 pub struct ToolsArgs {
     #[command(subcommand)]
-    command: ToolsCommand,
+    pub(crate) command: ToolsCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum ToolsCommand {
+pub(crate) enum ToolsCommand {
     /// List the objects of files
     #[command(alias = "i")]
     Inspect(InspectArgs),
@@ -46,19 +43,19 @@ Examples:
   pushback tools inspect -f shop/
 
 Exit codes: 0 shown, 1 wrong input.")]
-struct InspectArgs {
+pub(crate) struct InspectArgs {
     /// File, directory, https URL, or - for standard input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
-    files: Vec<String>,
+    pub(crate) files: Vec<String>,
     /// Print the objects as YAML, Secrets masked
     #[arg(long)]
-    raw: bool,
+    pub(crate) raw: bool,
     /// Sort them by namespace, name and kind
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true)]
-    sort: bool,
+    pub(crate) sort: bool,
     #[command(flatten)]
-    filters: FilterArgs,
+    pub(crate) filters: FilterArgs,
 }
 
 /// Show what changes from one input to another.
@@ -69,79 +66,56 @@ Examples:
   pushback diff -f new.yaml --cluster file:old.yaml       the same, with everything that diff can do
 
 Exit codes: 0 shown, 1 wrong input.")]
-struct DiffArgs {
+pub(crate) struct DiffArgs {
     /// The new side: file, directory, https URL, or - for standard input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
-    files: Vec<String>,
+    pub(crate) files: Vec<String>,
     /// The old side; can be given more than once
     #[arg(long, value_name = "PATH")]
-    file2: Vec<String>,
+    pub(crate) file2: Vec<String>,
     /// Show changes as text, with the lines around them
     #[arg(long, short = 'c')]
-    changes: bool,
+    pub(crate) changes: bool,
     /// Only changes that this JSON selects
     #[arg(long, value_name = "JSON", value_parser = ChangeFilter::parse, default_value = "", hide_default_value = true)]
-    filter: ChangeFilter,
+    pub(crate) filter: ChangeFilter,
     /// Show the table of changes
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide = true)]
-    summary: bool,
+    pub(crate) summary: bool,
     /// Unchanged lines around a change; negative: all
     #[arg(long, default_value_t = 2, allow_negative_numbers = true, value_name = "LINES", hide = true)]
-    context: i64,
+    pub(crate) context: i64,
     /// Show line numbers
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL", num_args = 0..=1,
           default_missing_value = "true", require_equals = true, hide = true)]
-    line_numbers: bool,
+    pub(crate) line_numbers: bool,
     /// Print the new objects as YAML
     #[arg(long, hide = true)]
-    changes_yaml: bool,
+    pub(crate) changes_yaml: bool,
 }
 
 /// Runs `tools`.
-pub async fn run(global: &GlobalArgs, arguments: ToolsArgs) -> ExitCode {
-    match arguments.command {
-        ToolsCommand::Inspect(arguments) => match &global.kapp {
-            Some(style) => screen::simple_as_kapp(style, async |ui| inspect_as_kapp(ui, arguments)).await,
-            None => screen::simple(global, inspect(global, arguments).map_err(Into::into)),
-        },
-        ToolsCommand::Diff(arguments) => match &global.kapp {
-            Some(style) => {
-                let look = DiffLook {
-                    summary: arguments.summary,
-                    changes: arguments.changes,
-                    context: usize::try_from(arguments.context).ok(),
-                    line_numbers: arguments.line_numbers,
-                    yaml: arguments.changes_yaml,
-                };
-                let style = Style { diff: look, ..style.clone() };
-                screen::simple_as_kapp(&style, async |ui| diff_as_kapp(ui, &arguments)).await
-            }
-            None => screen::simple(global, diff(global, &arguments).map_err(Into::into)),
-        },
-    }
+///
+/// # Errors
+/// All errors in the input.
+pub fn run(global: &GlobalArgs, arguments: ToolsArgs) -> anyhow::Result<String> {
+    Ok(match arguments.command {
+        ToolsCommand::Inspect(arguments) => inspect(global, arguments)?,
+        ToolsCommand::Diff(arguments) => diff(global, &arguments)?,
+    })
 }
 
-fn read(files: &[String], is_sorted: bool, filters: FilterArgs) -> Result<Vec<Manifest>, CommandError> {
+/// Objects of files that the filters select.
+///
+/// # Errors
+/// All errors in the input and the filters.
+pub(crate) fn read(files: &[String], is_sorted: bool, filters: FilterArgs) -> Result<Vec<Manifest>, CommandError> {
     let mut objects = tools::read(files, &filters.resolve()?)?;
     if is_sorted {
         tools::sort(&mut objects);
     }
     Ok(objects)
-}
-
-fn inspect_as_kapp(ui: &mut kapp::Ui, arguments: InspectArgs) -> Result<(), CommandError> {
-    let InspectArgs { files, raw, sort, filters } = arguments;
-    for file in &files {
-        let manifests = read(std::slice::from_ref(file), sort && !raw, filters.clone())?;
-        let objects: Vec<_> = manifests.into_iter().map(|manifest| Arc::new(manifest.value)).collect();
-        if raw {
-            documents(objects.iter(), false).iter().for_each(|block| ui.block(block));
-        } else {
-            ui.table(&reports::of_file(file, &objects))?;
-        }
-    }
-    Ok(())
 }
 
 fn inspect(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, CommandError> {
@@ -163,16 +137,13 @@ fn inspect(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, Comman
     Ok(table.text())
 }
 
-fn sides(arguments: &DiffArgs) -> Result<(Vec<Manifest>, Vec<Manifest>), CommandError> {
+/// Both sides of a comparison: the old one, then the new one.
+///
+/// # Errors
+/// All errors in the input.
+pub(crate) fn sides(arguments: &DiffArgs) -> Result<(Vec<Manifest>, Vec<Manifest>), CommandError> {
     let side = |files: &[String]| tools::read(files, &pushback_deploy::plan::filter::ObjectFilter::default());
     Ok((side(&arguments.file2)?, side(&arguments.files)?))
-}
-
-fn diff_as_kapp(ui: &mut kapp::Ui, arguments: &DiffArgs) -> Result<(), CommandError> {
-    let (old, new) = sides(arguments)?;
-    let (_, lines) = tools::changes(&old, &new, &arguments.filter, (placeholder, kapp::changes::NO_STRATEGY), false);
-    kapp::changes::show(ui, &lines, &[], wall_clock());
-    Ok(())
 }
 
 fn diff(global: &GlobalArgs, arguments: &DiffArgs) -> Result<String, CommandError> {

@@ -1,7 +1,6 @@
 //! `pushback version`: which build this is, and which API servers it is tested on.
 
 use clap::Args;
-use pushback_manifest::config::parse::COMPATIBLE_KAPP_VERSION;
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
@@ -41,17 +40,12 @@ pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
         });
         return Ok(serde_json::to_string_pretty(&version)? + "\n");
     }
-    Ok(match global.kapp {
-        Some(_) => format!("kapp version {COMPATIBLE_KAPP_VERSION} (pushback {version})\n"),
-        None => {
-            let commit = if COMMIT.is_empty() { "not known" } else { COMMIT };
-            let servers = TESTED_SERVERS.join(", ");
-            format!(
-                "pushback version {version}\n\
-                 commit     {commit}\n\
-                 build      {PROFILE}, {TARGET}, rustc {RUSTC}\n\
-                 tested on  Kubernetes {servers}\n"
-            )
-        }
-    })
+    let commit = if COMMIT.is_empty() { "not known" } else { COMMIT };
+    let servers = TESTED_SERVERS.join(", ");
+    Ok(format!(
+        "pushback version {version}\n\
+         commit     {commit}\n\
+         build      {PROFILE}, {TARGET}, rustc {RUSTC}\n\
+         tested on  Kubernetes {servers}\n"
+    ))
 }

@@ -5,10 +5,8 @@ use pushback_cluster::{ClusterError, ErrorKind};
 use pushback_deploy::plan::PlanError;
 use pushback_events::exit::ExitCode;
 use pushback_events::{EndCause, MissingApp};
-use pushback_kapp::UnknownColumn;
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
-use pushback_upgrade::lock::LockError;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]
@@ -35,6 +33,13 @@ impl CommandError {
     /// The same with a hint.
     pub fn usage_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::one(ExitCode::Usage, message, vec![hint.into()])
+    }
+
+    /// The command needs a part that this build does not have.
+    #[cfg(not(feature = "upgrade"))]
+    pub(super) fn built_without(feature: &str, message: &str) -> Self {
+        let hint = format!("use a build of pushback with the feature `{feature}`; releases have every feature");
+        Self::usage_with_hint(message, hint)
     }
 
     /// The user sent a signal before anything was written.
@@ -133,12 +138,6 @@ impl From<LoadError> for CommandError {
     }
 }
 
-impl From<UnknownColumn> for CommandError {
-    fn from(unknown: UnknownColumn) -> Self {
-        Self::usage(unknown.to_string())
-    }
-}
-
 impl From<ClusterError> for CommandError {
     fn from(error: ClusterError) -> Self {
         let (code, hint) = match error.kind {
@@ -210,22 +209,6 @@ impl From<PlanError> for CommandError {
             PlanError::Ownership(errors, owned) => Self::from(errors).because(EndCause::Ownership(owned)),
             PlanError::Cycle(error, objects) => Self::from(vec![error]).because(EndCause::Cycle(objects)),
             PlanError::Cluster(error) => Self::from(error),
-        }
-    }
-}
-
-impl From<LockError> for CommandError {
-    fn from(error: LockError) -> Self {
-        match error {
-            LockError::Held { .. } => Self::one(
-                ExitCode::Locked,
-                error.to_string(),
-                vec!["wait for it with --lock-wait; a lock that is not renewed expires by itself".to_owned()],
-            ),
-            LockError::Cluster { namespace, error } if error.kind == ErrorKind::NotFound => {
-                Self::from(error).saying(format!("namespace {namespace} does not exist"))
-            }
-            LockError::Cluster { error, .. } => Self::from(error),
         }
     }
 }

@@ -6,14 +6,13 @@ use jiff::Timestamp;
 use pushback_app::history::{self, Entry};
 use pushback_app::record::{AppName, Record, observe};
 use pushback_cluster::Cluster;
-use pushback_events::Target;
 use serde_json::Value;
 
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
-use super::{details, unknown_app};
+use super::unknown_app;
 
 /// Options of a look at an app's record and history.
 #[derive(Clone, Debug)]
@@ -31,13 +30,12 @@ pub struct History {
 /// An app with its changes, newest first.
 #[derive(Debug)]
 pub struct AppHistory {
-    /// The server and its nodes, where it was asked for them.
-    pub target: Option<Target>,
     /// The app.
     pub app: AppName,
     /// Its record.
     pub record: Record,
-    cluster: Arc<dyn Cluster>,
+    /// The cluster that holds it.
+    pub cluster: Arc<dyn Cluster>,
     entries: Vec<Arc<Value>>,
 }
 
@@ -46,9 +44,8 @@ impl History {
     ///
     /// # Errors
     /// The cluster's error; no such app.
-    pub async fn read(&self, notes: &dyn Notes, wants_target: bool) -> Result<AppHistory, CommandError> {
+    pub async fn read(&self, notes: &dyn Notes) -> Result<AppHistory, CommandError> {
         let (cluster, _, namespaces) = reach(&self.cluster, &self.app.namespace, &|text| notes.note(text)).await?;
-        let target = if wants_target { details::target(&*cluster).await } else { None };
         let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
         let app = observed.app;
         let Some(record) = observed.record else {
@@ -59,7 +56,7 @@ impl History {
             None => history::entries(&*cluster, &app, record.label_value()).await?,
         };
         entries.retain(|entry| self.is_wanted(&Entry::of(entry)));
-        Ok(AppHistory { target, app, record, cluster, entries })
+        Ok(AppHistory { app, record, cluster, entries })
     }
 
     fn is_wanted(&self, entry: &Entry) -> bool {

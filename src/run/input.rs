@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use pushback_manifest::{Input, collect};
+use pushback_objects::source::Document;
 use pushback_preflight::rule::DocumentKind;
 use pushback_preflight::selection::{Selected, Selection};
 use pushback_preflight::{Answer, Need};
-use pushback_upgrade::sources;
 
 use super::error::CommandError;
 use super::options::InputOptions;
@@ -62,14 +62,24 @@ pub fn read_config_only(files: &[String]) -> Result<Configured, CommandError> {
 pub fn documents(selection: &Selection) -> Result<BTreeMap<Need, Answer>, CommandError> {
     let mut answers = BTreeMap::new();
     for (DocumentKind::Models, path) in selection.rules.iter().flat_map(Selected::input_paths) {
-        let side = sources::read(&[path.to_owned()], false, false)?;
-        if side.models.is_empty() {
-            let message = format!("{path} holds no operator model");
-            let hint = "`pushback upgrade model derive` prints one to start from";
-            return Err(CommandError::usage_with_hint(message, hint));
-        }
-        side.check_models()?;
-        answers.insert(Need::Models { path: path.to_owned() }, Answer::Models { documents: side.models });
+        answers.insert(Need::Models { path: path.to_owned() }, Answer::Models { documents: operator_models(path)? });
     }
     Ok(answers)
+}
+
+#[cfg(feature = "upgrade")]
+fn operator_models(path: &str) -> Result<Vec<Document>, CommandError> {
+    let side = pushback_upgrade::sources::read(&[path.to_owned()], false, false)?;
+    if side.models.is_empty() {
+        let message = format!("{path} holds no operator model");
+        let hint = "`pushback upgrade model derive` prints one to start from";
+        return Err(CommandError::usage_with_hint(message, hint));
+    }
+    side.check_models()?;
+    Ok(side.models)
+}
+
+#[cfg(not(feature = "upgrade"))]
+fn operator_models(path: &str) -> Result<Vec<Document>, CommandError> {
+    Err(CommandError::built_without("upgrade", &format!("cannot read operator models from {path}")))
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use pushback_app::record::{AppName, Observed, observe};
+use pushback_cluster::Cluster;
 use pushback_deploy::apply::tree::{self, Line};
 use pushback_deploy::plan::filter::ObjectFilter;
 use pushback_deploy::plan::live::{self, Scope};
-use pushback_events::Target;
 use serde_json::Value;
 
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
 use super::error::CommandError;
 use super::options::AppOptions;
-use super::{details, unknown_app};
+use super::unknown_app;
 
 /// Options of an inspection.
 #[derive(Clone, Debug)]
@@ -46,8 +46,8 @@ pub struct InspectedApp {
 /// An app with everything that carries its label.
 #[derive(Debug)]
 pub struct LabelledApp {
-    /// The server and its nodes.
-    pub target: Option<Target>,
+    /// The cluster that was read.
+    pub cluster: Arc<dyn Cluster>,
     /// Name of the app, and namespace of its record.
     pub app: AppName,
     /// Its objects; `None` if there is no such app.
@@ -72,12 +72,11 @@ impl Inspect {
     /// The cluster's error.
     pub async fn labelled(&self, notes: &dyn Notes) -> Result<LabelledApp, CommandError> {
         let (cluster, kinds, namespaces) = reach(&self.cluster, &self.app.namespace, &|text| notes.note(text)).await?;
-        let target = details::target(&*cluster).await;
         let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
         let app = observed.app.clone();
         if observed.record.is_none() {
             let elsewhere = unknown_app::look(&*cluster, &app).await.elsewhere;
-            return Ok(LabelledApp { target, app, objects: None, elsewhere });
+            return Ok(LabelledApp { cluster, app, objects: None, elsewhere });
         }
         let mut live = live::read(&*cluster, &kinds, &observed, &[], self.scope).await?;
         let own = live.objects.values().map(|object| &**object);
@@ -85,7 +84,7 @@ impl Inspect {
         live.objects.retain(|_, object| self.filter.matches(object));
         others.retain(|object| self.filter.matches(object));
         Ok(LabelledApp {
-            target,
+            cluster,
             app,
             objects: Some(LabelledObjects { own: live.objects.into_values().collect(), others }),
             elsewhere: Vec::new(),

@@ -17,13 +17,13 @@ use pushback_events::{DiagnosticCode, Event, RuleLine};
 use pushback_manifest::config::Config;
 use pushback_objects::text::written_experiments;
 use pushback_objects::{Finding, ObjectExt, Severity};
+use pushback_preflight::experiment::suite::Suite;
 use pushback_preflight::facts::ClusterFacts;
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::replay::JudgedBy;
 use pushback_preflight::rule::Artefact;
 use pushback_preflight::{Answer, Facts, Need, Waiver, registry};
 use pushback_system::atomic_file;
-use pushback_upgrade::suite_folder;
 use serde_json::Value;
 
 use super::error::CommandError;
@@ -161,10 +161,21 @@ fn has_begun(planned: &Planned) -> bool {
 
 /// Writes a rule's artefact, whether or not the plan is refused.
 fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), CommandError> {
-    suite_folder::write(Path::new(folder), suite).map_err(|error| CommandError::usage(error.to_string()))?;
+    write_suite(folder, suite)?;
     let message = written_experiments(suite.experiments.len(), folder);
     run.events.send(Event::Diagnostic { code: DiagnosticCode::ExperimentsWritten, message });
     Ok(())
+}
+
+#[cfg(feature = "upgrade")]
+fn write_suite(folder: &str, suite: &Suite) -> Result<(), CommandError> {
+    let written = pushback_upgrade::suite_folder::write(Path::new(folder), suite);
+    written.map_err(|error| CommandError::usage(error.to_string()))
+}
+
+#[cfg(not(feature = "upgrade"))]
+fn write_suite(folder: &str, _: &Suite) -> Result<(), CommandError> {
+    Err(CommandError::built_without("upgrade", &format!("cannot write experiments to {folder}")))
 }
 
 /// Hands the preflight report to whoever asked for it.

@@ -7,12 +7,10 @@ use pushback_app::moving::Place;
 use pushback_app::record::{AppName, QUALIFIED_SUFFIX, observe};
 use pushback_app::rename::{self, Mover};
 use pushback_cluster::Cluster;
-use pushback_events::Target;
 use pushback_system::environment::Environment;
 
 use super::answer::Notes;
 use super::connect::{ClusterOptions, reach};
-use super::details;
 use super::error::CommandError;
 use super::options::AppOptions;
 use super::unknown_app;
@@ -35,14 +33,13 @@ pub struct Rename {
 /// A rename that can be carried out.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The server and its nodes, where it was asked for them.
-    pub target: Option<Target>,
     /// The app under its old name.
     pub from: AppName,
     /// Under its new one.
     pub to: AppName,
+    /// The cluster that holds its record.
+    pub cluster: Arc<dyn Cluster>,
     places: (Place, Place),
-    cluster: Arc<dyn Cluster>,
     patience: Duration,
 }
 
@@ -51,9 +48,8 @@ impl Rename {
     ///
     /// # Errors
     /// The cluster's error; the app has this name already.
-    pub async fn prepare(&self, notes: &dyn Notes, wants_target: bool) -> Result<Prepared, CommandError> {
+    pub async fn prepare(&self, notes: &dyn Notes) -> Result<Prepared, CommandError> {
         let (cluster, _, namespaces) = reach(&self.cluster, &self.app.namespace, &|text| notes.note(text)).await?;
-        let target = if wants_target { details::target(&*cluster).await } else { None };
         let observed = observe(&*cluster, &namespaces.app(&self.app.name)).await?;
         let from = observed.app.clone();
         let to = AppName {
@@ -73,7 +69,7 @@ impl Rename {
         if places.0 == places.1 {
             return Err(CommandError::usage(format!("app {} has this name and namespace already", from.name)));
         }
-        Ok(Prepared { target, from, to, places, cluster, patience: self.patience })
+        Ok(Prepared { from, to, cluster, places, patience: self.patience })
     }
 }
 

@@ -13,7 +13,9 @@ pub mod validate;
 
 use std::sync::Arc;
 
-use pushback_cluster::Cluster;
+use pushback_cluster::{Cluster, ErrorKind};
+use pushback_events::exit::ExitCode;
+use pushback_upgrade::lock::LockError;
 
 use super::connect::{ClusterOptions, connect};
 use super::error::CommandError;
@@ -31,4 +33,19 @@ async fn connect_server(run: &mut Run, options: &ClusterOptions) -> Result<Arc<d
     }
     let message = format!("{} is no API server: nothing there reacts to an experiment", cluster.description());
     Err(CommandError::usage_with_hint(message, "run against a cluster: --cluster kube"))
+}
+
+impl From<LockError> for CommandError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held { .. } => {
+                let hint = "wait for it with --lock-wait; a lock that is not renewed expires by itself";
+                Self { code: ExitCode::Locked, ..Self::usage_with_hint(error.to_string(), hint) }
+            }
+            LockError::Cluster { namespace, error } if error.kind == ErrorKind::NotFound => {
+                Self::from(error).saying(format!("namespace {namespace} does not exist"))
+            }
+            LockError::Cluster { error, .. } => Self::from(error),
+        }
+    }
 }

@@ -168,7 +168,7 @@ fn of_cluster(kind: Kind, matches: &ArgMatches, innermost: &ArgMatches) -> Optio
             return names::namespaces(&cluster).await.ok().map(plain);
         }
         let list = List { cluster, namespace, all_namespaces: false, filter: <_>::default() };
-        let apps = list.run(&names::Silent).await.ok()?;
+        let apps = list.run(&names::Silent).await.ok()?.apps;
         Some(plain(apps.iter().filter_map(|app| app["name"].as_str().map(str::to_owned)).collect()))
     })
 }

@@ -7,22 +7,27 @@ use std::time::Duration;
 
 use pushback_events::exit::ExitCode;
 use pushback_manifest::shown_input;
-use pushback_system::environment::Voice;
-use pushback_terminal::escape::{terminal_safe, terminal_safe_lines, without_commands};
+use pushback_terminal::escape::{terminal_safe, without_commands};
 use pushback_terminal::live::reporter::renderer;
 use pushback_terminal::output::Output;
 use pushback_terminal::{ColorChoice, Format, RenderOptions, Theme, error_text, system_clock};
 
-use super::kapp;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 
-/// Prints the parser's output: help, or an error. A program that reads events gets a final one.
-pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: clap::Command, voice: Voice) -> ExitCode {
+/// Prints help; an error of the parser is returned, safe to show.
+///
+/// # Errors
+/// Help was printed: the exit code.
+pub(crate) fn safe_error(
+    error: clap::Error,
+    arguments: &[OsString],
+    tree: impl FnOnce() -> clap::Command,
+) -> Result<clap::Error, ExitCode> {
     if !error.use_stderr() {
         // If the message cannot be written, nobody can be told.
         let _ = error.print();
-        return ExitCode::Success;
+        return Err(ExitCode::Success);
     }
     let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let escaped: Vec<String> = arguments
@@ -30,22 +35,19 @@ pub(super) fn not_parsed(error: clap::Error, arguments: &[OsString], command: cl
         .map(|argument| without_commands(&terminal_safe(&shown_input(argument))).into_owned())
         .collect();
     // The parser quotes arguments verbatim: a terminal would act on control characters, and a log would keep passwords.
-    let error = if escaped.iter().eq(&arguments) {
-        error
-    } else {
-        command.try_get_matches_from(&escaped).err().unwrap_or(error)
-    };
-    if voice == Voice::Kapp {
-        if kapp::wants_help(&error) {
-            let mut output = Output::standard();
-            output.data(&format!("{}\n", kapp::help()));
-            // If the help cannot be written, the error still can.
-            let _ = output.finish();
-        }
-        let text = format!("kapp: Error: {}\n", kapp::misread(&error));
-        Output::standard().progress(&terminal_safe_lines(&text));
-        return ExitCode::Usage;
+    if escaped == arguments {
+        return Ok(error);
     }
+    Ok(tree().try_get_matches_from(&escaped).err().unwrap_or(error))
+}
+
+/// Prints the parser's output: help, or an error. A program that reads events gets a final one.
+pub(super) fn print(error: clap::Error, arguments: &[OsString], tree: impl FnOnce() -> clap::Command) -> ExitCode {
+    let error = match safe_error(error, arguments, tree) {
+        Ok(error) => error,
+        Err(code) => return code,
+    };
+    let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let _ = error.print();
     if let Some(hint) = meant_elsewhere(&arguments).or_else(|| path_for_format(&arguments)) {
         let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());
