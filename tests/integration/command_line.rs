@@ -174,7 +174,7 @@ fn the_changed_fields_of_a_plan_are_in_its_reports() {
     );
     assert_eq!(of("Secret")["fields"][0]["path"], "data.password");
     let markdown = pushback.read("report.md");
-    assert!(markdown.contains("<code>data.replicas</code>: <code>\"3\"</code> → <code>\"4\"</code>"), "{markdown}");
+    assert!(markdown.contains("`data.replicas`: `\"3\"` → `\"4\"`"), "{markdown}");
     for text in [&markdown, &pushback.read("report.json")] {
         assert!(!text.contains("pa55"), "{text}");
     }

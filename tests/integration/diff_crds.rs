@@ -176,13 +176,13 @@ fn the_table_and_the_markdown_say_the_same() {
     - changes: 3 breaking, 0 warning, 0 info
     - objects: 3 breaking, 0 unknown, 0 safe
 
-    ### <code>clusters.example.com</code>
+    ### `clusters.example.com`
 
     | Severity | Objects | Version | Change | Where | What |
     |---|---|---|---|---|---|
-    | **breaking** | breaking | <code>v1</code> | TypeChanged | <code>spec.replicas</code> | type changed from integer to string |
-    | **breaking** | breaking | <code>v1</code> | RequiredAdded | <code>spec.replicas</code> | field is required from now on |
-    | **breaking** | breaking | <code>v1</code> | FieldRemoved | <code>spec.storage</code> | field of type object removed |
+    | **breaking** | breaking | `v1` | TypeChanged | `spec.replicas` | type changed from integer to string |
+    | **breaking** | breaking | `v1` | RequiredAdded | `spec.replicas` | field is required from now on |
+    | **breaking** | breaking | `v1` | FieldRemoved | `spec.storage` | field of type object removed |
     ");
     let yaml = pushback.run(&["upgrade", "diff-crds", "--old", &old, "--new", &new, "--format", "yaml"]).expect(10);
     assert!(yaml.stdout.starts_with("schemaVersion: 1\nsummary:\n"), "{}", yaml.stdout);

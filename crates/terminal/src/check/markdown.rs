@@ -15,7 +15,7 @@ use crate::cause_text;
 use crate::escape::terminal_safe_lines;
 use crate::finding_text::no_rule_ran;
 use crate::finding_words::{also, consequence, live_objects, rule_and_check, used, waivable, weight, witness_yaml};
-use crate::markdown::{LIMIT, code, escaped};
+use crate::markdown::{LIMIT, cell, code, prose};
 use crate::policy_text::policy_lines;
 use crate::witness_excerpt::one_line;
 use crate::words::{counts_to_do, shorten};
@@ -90,7 +90,7 @@ fn head(report: &CheckReport) -> String {
         true => no_rule_ran(report.outcome),
         false => report.outcome.as_str().to_owned(),
     };
-    let mut text = format!("## pushback: {}\n\n", escaped(&outcome_words, VALUE));
+    let mut text = format!("## pushback: {}\n\n", prose(&outcome_words, VALUE));
     text += &format!(
         "App {} on {}: {}.\n\n",
         code(&report.app, VALUE),
@@ -110,7 +110,7 @@ fn head(report: &CheckReport) -> String {
     for rule in &report.rules {
         text += &format!(
             "| {} | {} | {} | {} | {} | {} |\n",
-            escaped(&rule.name, VALUE),
+            cell(&prose(&rule.name, VALUE)),
             outcome(rule),
             rule.breaking,
             rule.unknown,
@@ -119,12 +119,12 @@ fn head(report: &CheckReport) -> String {
         );
     }
     for off in &report.policy.rules_off {
-        let (name, reason) = (escaped(&off.name, VALUE), escaped(&off.reason, VALUE));
+        let (name, reason) = (cell(&prose(&off.name, VALUE)), cell(&prose(&off.reason, VALUE)));
         text += &format!("| {name} | **off**<br>{reason} | | | | |\n");
     }
     let unchecked = policy_lines(report.policy.left_out.as_ref(), &report.policy.broad_waivers);
     for (index, line) in unchecked.iter().enumerate() {
-        text += &format!("{}- {}\n", if index == 0 { "\n" } else { "" }, escaped(line, 600));
+        text += &format!("{}- {}\n", if index == 0 { "\n" } else { "" }, prose(line, 600));
     }
     text
 }
@@ -136,7 +136,7 @@ fn outcome(rule: &RuleLine) -> String {
         text = format!("**{text}**");
     }
     for reason in rule.reasons.iter().take(3) {
-        text += &format!("<br>{}", escaped(reason, VALUE));
+        text += &format!("<br>{}", cell(&prose(reason, VALUE)));
     }
     if rule.reasons.len() > 3 {
         text += &format!("<br>and {} more", counted(rule.reasons.len() - 3, "reason"));
@@ -156,7 +156,7 @@ fn block(group: &Group<'_>) -> String {
     let bold = finding.severity == Severity::Error && finding.waived.is_none();
     let weight = if bold { format!("**{}**", weight(finding)) } else { weight(finding).to_owned() };
     let mut text =
-        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), escaped(&group.headline(), MESSAGE));
+        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), prose(&group.headline(), MESSAGE));
     let mut line = |name: &str, value: String| text += &format!("  - {name}: {value}\n");
     if let Some(position) = &finding.position {
         line("at", code(&position.to_string(), 600));
@@ -167,32 +167,32 @@ fn block(group: &Group<'_>) -> String {
         line("field", place.join(" "));
     }
     if let Some(also) = group.also_in() {
-        line("also", escaped(&also, MESSAGE));
+        line("also", prose(&also, MESSAGE));
     }
     match (&finding.old, &finding.new) {
         (None, None) => {}
         (old, new) => line("change", format!("{} → {}", value(old.as_ref()), value(new.as_ref()))),
     }
     if let Some(consequence) = consequence(finding) {
-        line("effect", escaped(&consequence, VALUE));
+        line("effect", prose(&consequence, VALUE));
     }
     if let Some(undecided) = &finding.undecided {
-        line("unknown", escaped(undecided, MESSAGE));
+        line("unknown", prose(undecided, MESSAGE));
     }
     if let Some(live) = group.live().or_else(|| finding.live_objects.as_ref().map(|live| live_objects(live, "…"))) {
-        line("stored objects", escaped(&live, MESSAGE));
+        line("stored objects", prose(&live, MESSAGE));
     }
     if let Some(used) = used(finding, "…") {
-        line("used", escaped(&used, MESSAGE));
+        line("used", prose(&used, MESSAGE));
     }
     if let Some(also) = also(finding) {
-        line("also", escaped(also, MESSAGE));
+        line("also", prose(also, MESSAGE));
     }
     if let Some(remedy) = &finding.remedy {
-        line("fix", escaped(remedy, MESSAGE));
+        line("fix", prose(remedy, MESSAGE));
     }
     if let Some(reason) = &finding.waived {
-        line("waived", escaped(reason, MESSAGE));
+        line("waived", prose(reason, MESSAGE));
     }
     if waivable(finding).is_some() {
         let name = if group.others.is_empty() { "fingerprint" } else { "cause" };
@@ -236,11 +236,10 @@ fn folded(witness: &Value) -> String {
 mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
-    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    use pulldown_cmark::{Event, Options, Parser};
     use pushback_preflight::causes;
 
     use super::*;
-    use crate::escape::terminal_safe;
     use crate::fixture::{check_report, every_character, hostile_report};
 
     #[test]
@@ -248,25 +247,25 @@ mod tests {
         assert_snapshot!(text(&check_report()), @r#"
         ## pushback: refused
 
-        App <code>shop</code> on <code>git&#58;<!-- -->main&#58;<!-- -->crds</code>: 1 to update, 18 unchanged.
+        App `shop` on `git:main:crds`: 1 to update, 18 unchanged.
 
         | Rule | Outcome | Breaking | Unknown | Changes | Waived |
         |---|---|--:|--:|--:|--:|
         | CRDUpgradeSafety | **failed** | 1 | 0 | 0 | 0 |
         | PermissionValidation | skipped<br>a directory has no permissions | 0 | 0 | 0 | 0 |
-        | FieldConflicts | **unable**<br>failed to read Deployment shop/web&#58;<!-- --> forbidden | 0 | 0 | 0 | 0 |
+        | FieldConflicts | **unable**<br>failed to read Deployment shop/web: forbidden | 0 | 0 | 0 | 0 |
         | DestructiveChange | passed | 0 | 0 | 0 | 0 |
 
-        ### <code>CustomResourceDefinition foos.ex.com</code>
+        ### `CustomResourceDefinition foos.ex.com`
 
-        - **error** <code>CRDUpgradeSafety/enum</code>: value "B" is no longer allowed
-          - at: <code>./crds/new&#46;<!-- -->yaml&#58;<!-- -->41&#58;<!-- -->15</code>
-          - field: <code>v1</code> <code>spec.f</code>
-          - change: <code>&#91;"A","B"&#93;</code> → <code>&#91;"A"&#93;</code>
+        - **error** `CRDUpgradeSafety/enum`: value "B" is no longer allowed
+          - at: `./crds/new.yaml:41:15`
+          - field: `v1` `spec.f`
+          - change: `["A","B"]` → `["A"]`
           - effect: rejected on create
           - fix: keep the value, or serve a new version
-          - fingerprint: <code>9c1185a5deadbeef</code>
-          - breaks: <code>Foo with spec.f&#58;<!-- --> "B"</code>
+          - fingerprint: `9c1185a5deadbeef`
+          - breaks: `Foo with spec.f: "B"`
 
           <details><summary>Witness</summary>
 
@@ -281,9 +280,9 @@ mod tests {
 
           </details>
 
-        - warning <code>CRDUpgradeSafety/versionDeprecated</code>: version v1 becomes deprecated
-          - fingerprint: <code>fedcba9876543210</code>
-        - waived <code>CRDUpgradeSafety/scope</code>: the scope changes
+        - warning `CRDUpgradeSafety/versionDeprecated`: version v1 becomes deprecated
+          - fingerprint: `fedcba9876543210`
+        - waived `CRDUpgradeSafety/scope`: the scope changes
           - waived: nobody uses it, checked on 2026-11-02
 
         <details><summary>Accept it</summary>
@@ -323,69 +322,40 @@ mod tests {
     }
 
     #[test]
-    fn input_makes_no_markup_and_mentions_nobody() {
-        let evil = "| a | `b` <img src=x> @octocat #1 [x](http://evil.example) ![y](z) **b** www.evil.example \\| $x$";
-        assert_snapshot!(escaped(evil, VALUE), @"&#124; a &#124; &#96;b&#96; &#60;img src=x&#62; &#64;<!-- -->octocat &#35;<!-- -->1 &#91;x&#93;(http&#58;<!-- -->//evil.example) &#33;&#91;y&#93;(z) &#42;&#42;b&#42;&#42; www&#46;<!-- -->evil.example &#92;&#124; &#36;<!-- -->x&#36;<!-- -->");
+    fn fence_around_a_witness_is_longer_than_any_inside() {
         let mut report = check_report();
         report.findings[0].witness = Some(serde_json::json!({"a": "```\n</details>\n````"}).into());
         let text = text(&report);
         assert!(text.contains("  `````yaml\n"), "{text}");
     }
 
-    /// The text of one line of Markdown, as a parser reads it; `None` if there is any markup but comments.
-    fn read(line: &str) -> Option<String> {
-        let mut read = String::new();
-        for event in Parser::new_ext(line, Options::ENABLE_GFM | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH)
-        {
-            match event {
-                Event::Text(text) => read += &text,
-                Event::InlineHtml(html) if &*html == "<!-- -->" => {}
-                Event::Start(Tag::Paragraph) | Event::End(TagEnd::Paragraph) => {}
-                _ => return None,
-            }
-        }
-        Some(read)
+    /// The markup of a report, as a parser reads it: tags without text.
+    fn markup(report: &str) -> Vec<String> {
+        let is_text = |event: &Event<'_>| matches!(event, Event::Text(_) | Event::Code(_));
+        let events =
+            Parser::new_ext(report, Options::ENABLE_GFM | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
+        events.filter(|event| !is_text(event)).map(|event| format!("{event:?}")).collect()
     }
 
     #[test]
-    fn every_character_reads_back() {
-        assert_eq!(read("a **b**"), None);
-        for part in every_character(512) {
-            // In a report, text stands behind the severity.
-            let line = format!("x {} x", escaped(&part, 100_000));
-            assert_eq!(read(&line), Some(format!("x {} x", terminal_safe(&part))), "{line}");
+    fn every_character_makes_no_markup() {
+        let harmless = markup(&text(&hostile_report("word")));
+        for part in every_character(1_000) {
+            let text = text(&hostile_report(&part));
+            assert_eq!(markup(&text), harmless, "{text}");
         }
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
-        fn hostile_text_stays_inside_its_line(evil in any::<String>().prop_filter("text", |text| !text.is_empty())) {
-            let line = escaped(&evil, 10_000);
-            let active = |c: char| "`|*_[]{}\\~+^@$".contains(c) || crate::escape::is_hidden(c);
-            prop_assert!(!line.chars().any(active), "{line:?}");
-            // Comments are the only tags.
-            prop_assert!(!line.replace("<!-- -->", "").contains(['<', '>']));
-            let read: String = entities_read(&line.replace("<!-- -->", ""));
-            prop_assert_eq!(read, terminal_safe(&evil));
-            let report = hostile_report(&evil);
-            let text = text(&report);
+        fn hostile_text_makes_no_markup(
+            evil in prop_oneof![any::<String>(), "[ `|\\\\*_<>&:@#$!~a\\[\\]()-]{0,12}"]
+                .prop_filter("text", |text| !text.is_empty()),
+        ) {
+            let text = text(&hostile_report(&evil));
             prop_assert!(!text.chars().any(|c| c != '\n' && crate::escape::is_hidden(c)));
-            // As many lines as for a harmless word, apart from those of the witness.
-            let lines = |text: &str| text.split("\n  <details>").next().expect("a part").lines().count();
-            prop_assert_eq!(lines(&text), lines(&super::text(&hostile_report("word"))));
+            prop_assert_eq!(markup(&text), markup(&super::text(&hostile_report("word"))), "{}", text);
         }
-    }
-
-    fn entities_read(text: &str) -> String {
-        let mut read = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("&#") {
-            let (number, after) = after.split_once(';').expect("an entity");
-            read += before;
-            read.push(char::from_u32(number.parse().expect("a number")).expect("a character"));
-            rest = after;
-        }
-        read + rest
     }
 }

@@ -5,7 +5,7 @@ use pushback_events::{FieldLine, PlannedLine};
 use pushback_objects::text::counted;
 use pushback_preflight::Operation;
 
-use crate::markdown::{code, escaped};
+use crate::markdown::{code, prose};
 
 /// Most fields of one object.
 const FIELDS: usize = 10;
@@ -38,7 +38,7 @@ pub(super) fn changes(plan: &[PlannedLine], room: usize) -> (String, usize) {
 fn block(line: &PlannedLine) -> String {
     let mut text = format!("- {} {}\n", line.operation.as_str(), code(&line.object.to_string(), 600));
     for note in &line.notes {
-        text += &format!("  - {}\n", escaped(note, 4 * VALUE));
+        text += &format!("  - {}\n", prose(note, 4 * VALUE));
     }
     for FieldLine { path, old, new } in line.fields.iter().take(FIELDS) {
         let value = |value: &Option<String>| value.as_ref().map_or("nothing".to_owned(), |value| code(value, VALUE));
@@ -75,11 +75,11 @@ mod tests {
         assert_snapshot!(text, @"
         <details><summary>Changes</summary>
 
-        - create <code>ConfigMap shop/web-settings</code>
-        - update <code>Deployment shop/web</code>
-          - <code>spec.replicas</code>: <code>3</code> → <code>4</code>
-        - update <code>Secret shop/web-tls</code>
-        - delete <code>Service shop/web-old</code>
+        - create `ConfigMap shop/web-settings`
+        - update `Deployment shop/web`
+          - `spec.replicas`: `3` → `4`
+        - update `Secret shop/web-tls`
+        - delete `Service shop/web-old`
 
         </details>
         ");

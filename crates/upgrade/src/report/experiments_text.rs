@@ -7,6 +7,7 @@ use pushback_terminal::cause_text::{Look, judged_text};
 use pushback_terminal::escape::{terminal_safe, terminal_safe_lines};
 use pushback_terminal::finding_words::{headline, plain_text, rule_and_check};
 use pushback_terminal::live::options::WIDTH;
+use pushback_terminal::markdown::{self, code, prose};
 use pushback_terminal::table::Table;
 use pushback_terminal::theme::Theme;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
@@ -15,6 +16,9 @@ use serde_json::Value;
 use super::formats::{ReleaseReport, json};
 use crate::outcome::{Outcome, RunReport, Verdict};
 use crate::steady::CheckResult;
+
+/// Most characters of a cell or sentence in Markdown.
+const CELL: usize = 500;
 
 /// A format of the additional reports of a run of experiments.
 #[derive(Debug)]
@@ -75,8 +79,7 @@ pub fn table(report: &RunReport, columns: Option<usize>) -> String {
 /// Markdown for a pull request comment.
 #[must_use]
 pub fn markdown(report: &RunReport) -> String {
-    // A bar would end the cell.
-    let cell = |text: &str| terminal_safe(text).replace('|', "\\|");
+    let cell = |text: &str| markdown::cell(&prose(text, CELL));
     let mut text = format!("### Upgrade experiments: {}\n\n", summary(report));
     text += "| experiment | injection | verdict | reason |\n|---|---|---|---|\n";
     for outcome in &report.experiments {
@@ -84,9 +87,9 @@ pub fn markdown(report: &RunReport) -> String {
         let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     if let Some(upgrade) = report.unmade_upgrade() {
-        let _ = writeln!(text, "\n**The upgrade did not happen**: {}\n", cell(&upgrade.reason));
+        let _ = writeln!(text, "\n**The upgrade did not happen**: {}\n", prose(&upgrade.reason, CELL));
         for finding in &upgrade.findings {
-            let _ = writeln!(text, "- {}: {}", cell(&rule_and_check(finding)), cell(&headline(finding)));
+            let _ = writeln!(text, "- {}: {}", code(&rule_and_check(finding), CELL), prose(&headline(finding), CELL));
         }
     }
     text

@@ -58,11 +58,12 @@ pub fn table(suite: &Suite, columns: Option<usize>) -> String {
 /// The same as Markdown for a pull request comment.
 #[must_use]
 pub fn markdown(suite: &Suite) -> String {
-    let mut text = format!("### Experiments for {}\n\n{}\n", escaped(&title(suite)), counts(suite));
+    let mut text =
+        format!("### Experiments for {}\n\n{}\n", markdown::prose(&title(suite), LONGEST_CELL), counts(suite));
     if !suite.experiments.is_empty() {
         text += "\n| File | Injection | Danger | When | Target | Needs |\n|---|---|---|---|---|---|\n";
         for entry in &suite.experiments {
-            let row: Vec<String> = cells(entry).iter().map(|cell| escaped(cell)).collect();
+            let row: Vec<String> = cells(entry).iter().map(|text| cell(text)).collect();
             text += &format!("| {} |\n", row.join(" | "));
         }
     }
@@ -71,7 +72,7 @@ pub fn markdown(suite: &Suite) -> String {
         for review in reviews(suite) {
             let component = component(&review.origin.operator, &review.origin.component);
             let cells = [&review.origin.change_type, &component, &review.subject, &review.reason];
-            let row: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+            let row: Vec<String> = cells.iter().map(|text| cell(text)).collect();
             text += &format!("| {} |\n", row.join(" | "));
         }
     }
@@ -96,8 +97,8 @@ fn reviews(suite: &Suite) -> Vec<ManualReview> {
     groups.into_values().filter_map(joined).collect()
 }
 
-fn escaped(text: &str) -> String {
-    markdown::escaped(text, LONGEST_CELL)
+fn cell(text: &str) -> String {
+    markdown::cell(&markdown::prose(text, LONGEST_CELL))
 }
 
 fn title(suite: &Suite) -> String {

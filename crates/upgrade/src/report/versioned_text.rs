@@ -3,7 +3,7 @@
 use pushback_objects::text::counted;
 use pushback_releases::versioned::Check;
 use pushback_terminal::escape::terminal_safe;
-use pushback_terminal::markdown::{code, escaped};
+use pushback_terminal::markdown::{code, prose};
 use pushback_terminal::words::hang;
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub fn markdown(directory: &str, checks: &[Check]) -> String {
         text += &format!("- {}: {}\n", word(check), check.asks);
         for problem in &check.problems {
             let place = problem.position.to_string();
-            text += &format!("  - {}: {}\n", code(&place, 200), escaped(&problem.message, 500));
+            text += &format!("  - {}: {}\n", code(&place, 200), prose(&problem.message, 500));
         }
     }
     text
