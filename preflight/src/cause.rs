@@ -258,10 +258,11 @@ pub fn headline(finding: &Finding) -> String {
         {
             format!("{} CEL rules added or changed", rules.map_or(0, Vec::len))
         }
-        Some(new) if said == format!("{check} constraint added when one did not exist previously: {new}") => {
-            format!("{check} added: {new}")
-        }
-        _ => said.replacen("enums added when there were no enum restrictions previously: ", "enum added: ", 1),
+        _ => said.replacen(" constraint added when one did not exist previously: ", " added: ", 1).replacen(
+            "enums added when there were no enum restrictions previously: ",
+            "enum added: ",
+            1,
+        ),
     };
     format!("{field}: {said}")
 }
