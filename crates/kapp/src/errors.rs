@@ -393,16 +393,12 @@ fn refused(rule: &str, findings: &[Finding]) -> String {
 }
 
 fn definition(finding: &Finding) -> String {
-    let validator = match finding.check.as_str() {
-        "scope" => "NoScopeChange",
-        "storedVersionRemoval" => "NoStoredVersionRemoved",
-        "existingFieldRemoval" => "NoExistingFieldRemoved",
-        _ => "ChangeValidator",
-    };
-    format!(
-        "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
-        finding.object.name, finding.message
-    )
+    let (name, message) = (&finding.object.name, &finding.message);
+    registry::published_line(finding).unwrap_or_else(|| {
+        format!(
+            "CustomResourceDefinition {name} failed upgrade safety validation. \"ChangeValidator\" validation failed: {message}"
+        )
+    })
 }
 
 /// kapp asks for `update`, where server-side apply needs `patch`, and does not name the namespace.
