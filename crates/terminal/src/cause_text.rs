@@ -4,19 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::text::counted;
-use pushback_objects::{Audience, Finding, Severity};
-use pushback_preflight::cause::{Cause, Smallest, causes, live_total};
+use pushback_objects::{Finding, Severity};
+use pushback_preflight::cause::{Cause, causes, headline, live_total};
 use pushback_preflight::registry;
 use serde_json::Value;
 
 use crate::decided_text::DecidedFindings;
 use crate::error_text::place;
 use crate::escape::terminal_safe;
-use crate::excerpt_text::{excerpt_text, margin};
-use crate::finding_text::{VALUE_LIMIT, fact, finding_text, headline, pointer_line, short_change};
-use crate::finding_words::{
-    also, consequence, live_total_words, object_name, place_words, rule_and_check, subject, used, waivable, weight,
-};
+use crate::finding_card::{CardStyle, FindingCard, object_name, rule_and_check, waivable, weight};
+use crate::finding_text::{CardHead, VALUE_LIMIT, card_head, fact, finding_text, witness_lines};
 use crate::object_rows::{folded_rows, object_rows};
 use crate::theme::{Role, Theme, severity_role};
 use crate::witness_excerpt;
@@ -32,8 +29,6 @@ const ROWS: usize = 20;
 const FEW: usize = 3;
 /// Most causes that are told with the input lines and the witness as YAML.
 const ROOMY: usize = 2;
-/// Most lines of a witness.
-const WITNESS_LINES: usize = 16;
 /// Widest name that the columns of the table are aligned to.
 const NAME_WIDTH: usize = 48;
 
@@ -49,6 +44,12 @@ pub struct Look {
     pub width: u16,
     /// Whether every finding is shown.
     pub verbose: bool,
+}
+
+impl Look {
+    fn style(self) -> CardStyle {
+        CardStyle { ellipsis: self.theme.ellipsis(), places: PLACES }
+    }
 }
 
 /// What preflight found.
@@ -74,11 +75,12 @@ fn told_text(judged: &[Judged], look: Look) -> String {
     if look.verbose || (loud.is_empty() && findings.len() <= FEW) {
         for cause in &causes {
             for (finding, excerpt) in cause.at.iter().map(|index| &judged[*index]) {
-                text += &finding_text(finding, excerpt.as_deref(), look.theme, look.width);
+                let card = FindingCard::new(finding, look.style());
+                text += &finding_text(&card, excerpt.as_deref(), look.theme, look.width);
             }
         }
     } else {
-        text += &blocks(&loud, judged, look);
+        text += &blocks(&loud, judged, &findings, look);
         text += &quiet_lines(&quiet, &findings, look);
     }
     if loud.len() > 1 || loud.iter().any(|cause| cause.objects > 1) {
@@ -115,11 +117,11 @@ pub fn accepting_until(causes: &[&Cause], findings: &[Finding], expires: Option<
 }
 
 /// Every cause at length; fields that share all but their name with an earlier one are named there.
-fn blocks(loud: &[&Cause], judged: &[Judged], look: Look) -> String {
+fn blocks(loud: &[&Cause], judged: &[Judged], findings: &[Finding], look: Look) -> String {
     let mut families: Vec<Vec<&Cause>> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for cause in loud {
-        let finding = &judged[cause.at[0]].0;
+        let finding = &findings[cause.at[0]];
         let hits = cause.live_objects.as_ref().is_some_and(|live| live.affected > 0);
         let alike = format!(
             "{:?}",
@@ -140,7 +142,13 @@ fn blocks(loud: &[&Cause], judged: &[Judged], look: Look) -> String {
     let mut text = String::new();
     let mut said_fixes = BTreeSet::new();
     for family in families.iter().take(BLOCKS) {
-        text += &block(family, judged, roomy, &mut said_fixes, look);
+        let Some((cause, rest)) = family.split_first() else { continue };
+        let mut card = FindingCard::of_cause(cause, findings, look.style());
+        let excerpts = cause.at.iter().map(|index| &judged[*index]).filter(|_| roomy);
+        let shown = excerpts.filter_map(|(finding, excerpt)| Some((finding, excerpt.as_deref()?))).next();
+        card.position = shown.map_or(card.position, |(finding, _)| finding.position.as_ref());
+        card.remedies.retain(|(_, steps)| said_fixes.insert(steps.clone()));
+        text += &block(&card, shown.map(|(_, excerpt)| excerpt), rest, roomy, look);
     }
     let left: usize = families.iter().skip(BLOCKS).map(Vec::len).sum();
     if left > 0 {
@@ -149,117 +157,42 @@ fn blocks(loud: &[&Cause], judged: &[Judged], look: Look) -> String {
     text
 }
 
-fn block(family: &[&Cause], judged: &[Judged], roomy: bool, said_fixes: &mut BTreeSet<String>, look: Look) -> String {
+fn block(card: &FindingCard<'_>, excerpt: Option<&Excerpt>, rest: &[&Cause], roomy: bool, look: Look) -> String {
     let Look { theme, width, .. } = look;
-    let Some((cause, rest)) = family.split_first() else { return String::new() };
-    let (finding, excerpt) = &judged[cause.at[0]];
-    let excerpt = excerpt.as_deref().filter(|_| roomy && cause.at.len() == 1);
-    let check = if cause.check.is_empty() { cause.rule.clone() } else { format!("{}/{}", cause.rule, cause.check) };
-    let mut text = headline(&format!("error[{check}]"), Role::Bad, &cause.headline, theme, width);
-    let margin = " ".repeat(excerpt.map_or(2, margin));
-    if let Some(position) = &finding.position {
-        text += &pointer_line(position, &margin, theme);
+    let CardHead { mut text, margin, change } = card_head(card, excerpt, theme, width);
+    let mut line = |key: &str, value: &str| text += &fact(key, value, &margin, width);
+    if !roomy {
+        line("at", &card.place);
     }
-    let change = excerpt.and_then(|_| short_change(finding, theme));
-    if let Some(excerpt) = excerpt {
-        text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme, width);
-    }
-    let mut say = |key: &str, value: &str| text += &fact(key, value, &margin, width);
-    if roomy {
-        subject(finding).iter().for_each(|subject| say("object", subject));
-        finding.path.iter().for_each(|path| say("path", path));
-    } else {
-        say("at", &place_words(finding));
-    }
-    if let Some(also) = also_in(cause, judged, theme) {
-        say("also", &also);
-    }
-    let is_several = breaks_one_of_several(finding);
-    let said = change.is_some() || is_several || (finding.version.is_some() && !cause.headline.contains('…'));
-    if !said {
-        let value = |value: &Value| shorten(&value.to_string(), VALUE_LIMIT, theme.ellipsis());
-        finding.old.iter().for_each(|old| say("old", &value(old)));
-        finding.new.iter().for_each(|new| say("new", &value(new)));
-    }
-    if let Some(undecided) = &cause.undecided {
-        say("unknown", undecided);
-    }
-    let live = cause.live_objects.as_ref().map(|live| live_total_words(live, theme.ellipsis()));
-    match (consequence(finding), live) {
-        (Some(effect), Some(live)) if !roomy => say("effect", &format!("{effect}; {live}")),
-        (effect, live) => {
-            effect.iter().for_each(|effect| say("effect", effect));
-            live.iter().for_each(|live| say("live", live));
+    let is_several = breaks_one_of_several(card.finding);
+    let is_in_change = card.finding.version.is_some() && !card.change.contains('…');
+    let has_values = change.is_some() || is_several || is_in_change;
+    for (key, value) in card.facts() {
+        match (key, &card.effect, &card.affected) {
+            ("old" | "new", ..) if has_values => {}
+            ("old" | "new", ..) => line(key, &shorten(&value, VALUE_LIMIT, theme.ellipsis())),
+            ("object" | "path", ..) | ("live", Some(_), _) if !roomy => {}
+            ("effect", _, Some(live)) if !roomy => line(key, &format!("{value}; {live}")),
+            _ => line(key, &value),
         }
     }
-    used(finding, theme.ellipsis()).iter().for_each(|used| say("used", used));
-    also(finding).iter().for_each(|also| say("server", also));
-    if let Some(smallest) = &cause.witness {
-        let witness = judged[smallest.at].0.witness.as_deref().unwrap_or(&Value::Null);
+    if let Some((witness, smallest)) = card.witness.zip(card.cause.and_then(|cause| cause.witness.as_ref())) {
         match roomy {
-            true => text += &witness_lines(witness, smallest, &margin, look),
-            false => say("witness", &witness_excerpt::one_line(witness, &smallest.pointer, theme.ellipsis())),
+            true => {
+                let lines = witness_excerpt::lines(witness, &smallest.pointer, theme.ellipsis());
+                text += &witness_lines(&lines, &margin, theme, width);
+            }
+            false => line("witness", &witness_excerpt::one_line(witness, &smallest.pointer, theme.ellipsis())),
         }
         if is_several && !smallest.message.is_empty() {
             text += &fact("breaks", &smallest.message, &margin, width);
         }
     }
-    let mut say = |key: &str, value: &str| text += &fact(key, value, &margin, width);
-    // What helps against several is said once.
-    let deployer =
-        cause.remedies.iter().find(|remedy| remedy.audience == Audience::Deployer && !remedy.is_waiver_entry());
-    if let Some(steps) = deployer.map(|remedy| remedy.steps.join("; ")).filter(|steps| said_fixes.insert(steps.clone()))
-    {
-        say("do", &steps);
-    }
-    let author = cause.remedies.iter().find(|remedy| remedy.audience == Audience::Author);
-    let fix = if deployer.is_some() { author.and_then(|remedy| remedy.steps.first()) } else { cause.remedy.as_ref() };
-    if let Some(fix) = fix.filter(|fix| said_fixes.insert((*fix).clone())) {
-        say("fix", fix);
-    }
     if !rest.is_empty() {
-        say("same in", &fields(rest, theme));
+        text += &fact("same in", &fields(rest, theme), &margin, width);
     }
-    if cause.waived > 0 {
-        say("waived", &format!("{} of {}", cause.waived, counted(cause.members.len(), "finding")));
-    }
-    match (waivable(finding), cause.members.len()) {
-        (None, _) => {}
-        (Some(fingerprint), 1) => say("fingerprint", fingerprint),
-        (Some(_), count) => say("cause", &format!("{} ({})", cause.fingerprint, counted(count, "finding"))),
-    }
+    card.advice().iter().for_each(|(key, value)| text += &fact(key, value, &margin, width));
     text + "\n"
-}
-
-/// `in 26 places, 2 definitions, 2 versions: a, b, c, …`, without the first place.
-fn also_in(cause: &Cause, judged: &[Judged], theme: Theme) -> Option<String> {
-    let first = &judged[*cause.at.first()?].0;
-    let mut seen = BTreeSet::from([place_words(first)]);
-    let others: Vec<&Finding> =
-        cause.at.iter().map(|index| &judged[*index].0).filter(|finding| seen.insert(place_words(finding))).collect();
-    if others.is_empty() {
-        return None;
-    }
-    let mut counts = Vec::new();
-    let kind = if first.object.kind == "CustomResourceDefinition" { "definition" } else { "object" };
-    if first.path.is_some() {
-        counts.push(counted(others.len(), "more place"));
-    }
-    if cause.objects > 1 || counts.is_empty() {
-        counts.push(counted(cause.objects, kind));
-    }
-    if cause.versions > 1 {
-        counts.push(counted(cause.versions, "version"));
-    }
-    let named = others.iter().take(PLACES).map(|finding| match &finding.path {
-        Some(path) if finding.object == first.object && finding.version == first.version => path.clone(),
-        _ => place_words(finding),
-    });
-    let mut named: Vec<String> = named.collect();
-    if others.len() > PLACES {
-        named.push(theme.ellipsis().to_owned());
-    }
-    Some(format!("in {}: {}", counts.join(", "), named.join(", ")))
 }
 
 /// The names of fields for which the same is true.
@@ -294,19 +227,6 @@ fn breaks_one_of_several(finding: &Finding) -> bool {
     }
 }
 
-fn witness_lines(witness: &Value, smallest: &Smallest, margin: &str, look: Look) -> String {
-    let all = witness_excerpt::lines(witness, &smallest.pointer, look.theme.ellipsis());
-    let mut text = format!("{margin} = witness:\n");
-    for line in all.iter().take(WITNESS_LINES) {
-        text += &hang(&format!("{margin}     {}\n", terminal_safe(line)), look.width);
-    }
-    if all.len() > WITNESS_LINES {
-        let more = counted(all.len() - WITNESS_LINES, "more line");
-        text += &format!("{margin}     {} and {more}, which --witness-dir DIR writes\n", look.theme.ellipsis());
-    }
-    text
-}
-
 /// Warnings, waived findings and information, a line for each kind.
 fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
     let mut kinds: Vec<(String, Vec<&Cause>)> = Vec::new();
@@ -339,7 +259,7 @@ fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
                     first.position.as_ref().map(|position| format!(" ({})", place(position))).unwrap_or_default();
                 let remedy = first.remedy.as_ref().map(|remedy| format!(": {remedy}")).unwrap_or_default();
                 let label = format!("{}[{}]", weight(first), rule_and_check(first));
-                (severity_role(first.severity), label, format!("{}{place}{remedy}", first.message))
+                (severity_role(first.severity), label, format!("{}{place}{remedy}", headline(first)))
             }
             () if causes[0].is_waived() => (
                 Role::Quiet,
@@ -367,8 +287,7 @@ fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
                 (Role::Caution, "warning".to_owned(), said)
             }
             () if number == 1 => {
-                let subject = subject(first).map(|subject| format!("{subject}: ")).unwrap_or_default();
-                (Role::Caution, format!("warning[{kind}]"), format!("{subject}{}", first.message))
+                (Role::Caution, format!("warning[{kind}]"), FindingCard::new(first, look.style()).title())
             }
             () => {
                 let objects = members().map(object_name).collect::<BTreeSet<_>>().len();

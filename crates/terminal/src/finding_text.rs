@@ -7,12 +7,11 @@ use pushback_objects::text::counted;
 use pushback_objects::{Finding, Position};
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::registry;
-use serde_json::Value;
 
 use crate::error_text::place;
 use crate::escape::{terminal_safe, terminal_safe_lines};
 use crate::excerpt_text::{excerpt_text, margin};
-use crate::finding_words::{advice, facts, rule_and_check, subject, weight, witness_yaml};
+use crate::finding_card::{FindingCard, witness_yaml};
 use crate::theme::{Role, Theme, severity_role};
 use crate::words::{hang, shorten, took, wrap};
 
@@ -23,43 +22,56 @@ const LABEL_LIMIT: usize = 70;
 /// Most lines of a witness.
 const WITNESS_LINES: usize = 16;
 
-/// One finding, followed by an empty line; `excerpt` holds the input lines that it is about.
+/// The card of a finding, followed by an empty line; `excerpt` holds the input lines that it is about.
 #[must_use]
-pub fn finding_text(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme, width: u16) -> String {
-    let role = if finding.waived.is_some() { Role::Quiet } else { severity_role(finding.severity) };
-    let name = format!("{}[{}]", weight(finding), rule_and_check(finding));
-    let mut text = headline(&name, role, &finding.message, theme, width);
-    let margin = " ".repeat(excerpt.map_or(2, margin));
-    if let Some(position) = &finding.position {
-        text += &pointer_line(position, &margin, theme);
-    }
-    let change = excerpt.and_then(|_| short_change(finding, theme));
-    if let Some(excerpt) = excerpt {
-        text += &excerpt_text(excerpt, change.as_deref(), finding.severity, theme, width);
-    }
-    text.extend(subject(finding).map(|subject| fact("object", &subject, &margin, width)));
-    for (key, value) in facts(finding, theme.ellipsis()) {
-        let is_value = matches!(key, "old" | "new");
-        match () {
+pub fn finding_text(card: &FindingCard<'_>, excerpt: Option<&Excerpt>, theme: Theme, width: u16) -> String {
+    let CardHead { mut text, margin, change } = card_head(card, excerpt, theme, width);
+    for (key, value) in card.facts() {
+        match key {
             // The values are next to the field already.
-            () if is_value && change.is_some() => {}
-            () if is_value => text += &fact(key, &shorten(&value, VALUE_LIMIT, theme.ellipsis()), &margin, width),
-            () => text += &fact(key, &value, &margin, width),
+            "old" | "new" if change.is_some() => {}
+            "old" | "new" => text += &fact(key, &shorten(&value, VALUE_LIMIT, theme.ellipsis()), &margin, width),
+            _ => text += &fact(key, &value, &margin, width),
         }
     }
-    if let Some(witness) = &finding.witness {
-        text += &format!("{margin} = witness:\n");
-        text += &witness_text(witness, &margin, theme, width);
+    if let Some(witness) = card.witness {
+        let yaml = witness_yaml(witness);
+        text += &witness_lines(&yaml.trim_end().lines().collect::<Vec<_>>(), &margin, theme, width);
     }
-    for (key, value) in advice(finding) {
+    for (key, value) in card.advice() {
         text += &fact(key, &value, &margin, width);
     }
     text.push('\n');
     text
 }
 
+/// The first lines of a card.
+pub(crate) struct CardHead {
+    pub(crate) text: String,
+    /// Blanks before the lines below.
+    pub(crate) margin: String,
+    /// Old and new value, where they stand next to the field.
+    pub(crate) change: Option<String>,
+}
+
+/// Rule and change, position, and the lines of the manifest there.
+pub(crate) fn card_head(card: &FindingCard<'_>, excerpt: Option<&Excerpt>, theme: Theme, width: u16) -> CardHead {
+    let severity = card.finding.severity;
+    let role = if card.finding.waived.is_some() { Role::Quiet } else { severity_role(severity) };
+    let mut text = headline(&format!("{}[{}]", card.weight, card.rule), role, &card.change, theme, width);
+    let margin = " ".repeat(excerpt.map_or(2, margin));
+    if let Some(position) = card.position {
+        text += &pointer_line(position, &margin, theme);
+    }
+    let change = excerpt.and_then(|_| short_change(card.finding, theme));
+    if let Some(excerpt) = excerpt {
+        text += &excerpt_text(excerpt, change.as_deref(), severity, theme, width);
+    }
+    CardHead { text, margin, change }
+}
+
 /// `error[CRDUpgradeSafety/minLength]: field "path": minLength added: 1`, further lines of the message below it.
-pub fn headline(name: &str, role: Role, message: &str, theme: Theme, width: u16) -> String {
+fn headline(name: &str, role: Role, message: &str, theme: Theme, width: u16) -> String {
     let message = terminal_safe_lines(message);
     let mut lines = message.lines();
     let first = theme.paint(Role::Strong, lines.next().unwrap_or_default());
@@ -71,14 +83,14 @@ pub fn headline(name: &str, role: Role, message: &str, theme: Theme, width: u16)
 }
 
 /// ` --> new.yaml:41:15`, in one piece however long, so that it can be copied and followed.
-pub fn pointer_line(position: &Position, margin: &str, theme: Theme) -> String {
+fn pointer_line(position: &Position, margin: &str, theme: Theme) -> String {
     let arrow = theme.paint(Role::Pointer, "-->");
     format!("{margin}{arrow} {}\n", theme.paint(Role::Pointer, &place(position)))
 }
 
 /// Short old and new values as one label of the field. A removed field is not in the input: its position is that of its
 /// parent.
-pub fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
+fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
     let new = finding.new.as_ref()?.to_string();
     let old = finding.old.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
     let short = old.chars().count() + new.chars().count() <= LABEL_LIMIT;
@@ -86,7 +98,7 @@ pub fn short_change(finding: &Finding, theme: Theme) -> Option<String> {
 }
 
 /// ` = key:  value`, with further lines below the value.
-pub fn fact(key: &str, value: &str, margin: &str, width: u16) -> String {
+pub(crate) fn fact(key: &str, value: &str, margin: &str, width: u16) -> String {
     let lead = format!("{margin} = {:<8} ", format!("{key}:"));
     let indent = lead.chars().count();
     let lines = wrap(&terminal_safe(value), usize::from(width).saturating_sub(indent));
@@ -98,17 +110,15 @@ pub fn fact(key: &str, value: &str, margin: &str, width: u16) -> String {
     text
 }
 
-fn witness_text(witness: &Value, margin: &str, theme: Theme, width: u16) -> String {
-    let yaml = witness_yaml(witness);
-    let safe = terminal_safe_lines(yaml.trim_end());
-    let all: Vec<&str> = safe.lines().collect();
-    let mut text = String::new();
-    for line in all.iter().take(WITNESS_LINES) {
-        text += &hang(&format!("{margin}     {line}\n"), width);
+/// A witness below its name, cut to a number of lines.
+pub(crate) fn witness_lines(lines: &[impl AsRef<str>], margin: &str, theme: Theme, width: u16) -> String {
+    let mut text = format!("{margin} = witness:\n");
+    for line in lines.iter().take(WITNESS_LINES) {
+        text += &hang(&format!("{margin}     {}\n", terminal_safe(line.as_ref())), width);
     }
-    if all.len() > WITNESS_LINES {
-        let more = all.len() - WITNESS_LINES;
-        text += &format!("{margin}     {} and {more} more lines, which --witness-dir DIR writes\n", theme.ellipsis());
+    if lines.len() > WITNESS_LINES {
+        let more = counted(lines.len() - WITNESS_LINES, "more line");
+        text += &format!("{margin}     {} and {more}, which --witness-dir DIR writes\n", theme.ellipsis());
     }
     text
 }
@@ -178,6 +188,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::finding_card::CardStyle;
 
     fn scope_finding() -> Finding {
         let object = ObjectRef {
@@ -206,9 +217,13 @@ mod tests {
         finding
     }
 
+    fn shown(finding: &Finding, excerpt: Option<&Excerpt>, theme: Theme) -> String {
+        finding_text(&FindingCard::new(finding, CardStyle::REPORT), excerpt, theme, 120)
+    }
+
     #[test]
     fn a_finding_says_what_where_why_and_what_to_do() {
-        assert_snapshot!(finding_text(&scope_finding(), None, Theme { color: false, unicode: true }, 120), @r#"
+        assert_snapshot!(shown(&scope_finding(), None, Theme { color: false, unicode: true }), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            = object:  CustomResourceDefinition foos.ex.com, version v1
@@ -236,7 +251,7 @@ mod tests {
         let excerpt = Excerpt { first_line: 39, lines: lines.map(str::to_owned).to_vec(), start: 10, length: 9 };
         finding.live_objects = None;
         let theme = Theme { color: false, unicode: true };
-        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme, 120), @r#"
+        assert_snapshot!(shown(&finding, Some(&excerpt), theme), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            |
@@ -260,7 +275,7 @@ mod tests {
         // Long values have their own lines, and a long witness is cut.
         finding.old = Some(json!(["A".repeat(80)]));
         finding.witness = Some(json!({"spec": vec![1; 40]}).into());
-        assert_snapshot!(finding_text(&finding, Some(&excerpt), theme, 120), @r#"
+        assert_snapshot!(shown(&finding, Some(&excerpt), theme), @r#"
         error[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            |
@@ -303,7 +318,7 @@ mod tests {
         finding.waived = Some("no stored object uses B, checked on 2026-11-02".to_owned());
         finding.witness = None;
         finding.live_objects = None;
-        assert_snapshot!(finding_text(&finding, None, Theme::plain(), 120), @r#"
+        assert_snapshot!(shown(&finding, None, Theme::plain()), @r#"
         waived[CRDUpgradeSafety/enum]: value "B" is no longer allowed
           --> new.yaml:41:15
            = object:  CustomResourceDefinition foos.ex.com, version v1
@@ -323,7 +338,7 @@ mod tests {
         finding.old = Some(json!("\u{202e}x\u{9b}"));
         finding.witness = Some(json!({"\u{1b}k": "\u{200b}\u{7}\n\u{2028}"}).into());
         finding.remedy = Some("one\nerror: two".to_owned());
-        let text = finding_text(&finding, None, Theme::plain(), 120);
+        let text = shown(&finding, None, Theme::plain());
         assert!(!text.chars().any(|c| c != '\n' && crate::escape::is_hidden(c)), "{text:?}");
         assert!(text.lines().skip(1).all(|line| line.is_empty() || line.starts_with("  ")), "{text}");
     }

@@ -7,7 +7,7 @@ use pushback_objects::{Audience, Finding, RemedyKind, Severity, Verdict};
 use pushback_preflight::cause::{Cause, LiveTotal, live_total};
 use pushback_preflight::registry;
 
-use crate::finding_words::object_name;
+use crate::finding_card::object_name;
 
 /// One object that refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]

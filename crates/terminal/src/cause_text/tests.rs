@@ -134,6 +134,28 @@ fn a_single_finding_has_its_witness_in_full_and_no_table() {
 }
 
 #[test]
+fn cause_of_several_findings_has_the_first_excerpt_of_them() {
+    let excerpt = Excerpt { first_line: 9, lines: vec!["    pattern: ^a$".into()], start: 4, length: 12 };
+    let place = |line| Some(pushback_objects::Position { file: "crd.yaml".into(), line, column: 5 });
+    let first = finding("a.ex.com", "spec.path", Severity::Error);
+    let second = finding("a.ex.com", "spec.template.spec.path", Severity::Error).at(place(9));
+    let judged = vec![(first, None), (second.clone(), Some(Box::new(excerpt))), (second.at(place(20)), None)];
+    assert_snapshot!(judged_text(judged, LOOK), @r#"
+    error[CRDUpgradeSafety/pattern]: field "path": pattern added: "^a$"
+     --> crd.yaml:9:5
+      |
+    9 |     pattern: ^a$
+      |     ^^^^^^^^^^^^ nothing → "^a$"
+      = object:  CustomResourceDefinition a.ex.com, version v1
+      = path:    spec.path
+      = also:    in 1 more place: spec.template.spec.path
+      = effect:  rejected
+      = fix:     leave pattern out
+      = cause:   9f1b73f3d0e0783b9898702025f0fbd7 (3 findings)
+    "#);
+}
+
+#[test]
 fn a_few_findings_that_refuse_nothing_are_told_one_by_one_and_many_are_counted() {
     let warnings = |count: usize| {
         let path = |index: usize| format!("spec.f{index}");

@@ -6,10 +6,10 @@ use pushback_objects::Severity;
 use pushback_objects::text::counted;
 use pushback_preflight::judge::RuleOutcome;
 
-use super::grouped::{Group, groups};
+use super::grouped::cards;
 use super::source_path::source_path;
 use crate::escape::terminal_safe_lines;
-use crate::finding_words::rule_and_check;
+use crate::finding_card::FindingCard;
 
 /// Annotations per level that GitHub shows.
 const SHOWN: usize = 10;
@@ -32,8 +32,8 @@ pub fn text(report: &CheckReport) -> String {
             message: format!("the facts could not be had: {reason}"),
         })
     });
-    let groups = groups(report);
-    let findings = groups.iter().map(|group| annotation(group, report));
+    let cards = cards(report);
+    let findings = cards.iter().map(|card| annotation(card, report));
     let all: Vec<Annotation> = unable.chain(findings).collect();
     let mut text = String::new();
     let mut left_out = Vec::new();
@@ -55,17 +55,16 @@ pub fn text(report: &CheckReport) -> String {
     text
 }
 
-fn annotation(group: &Group<'_>, report: &CheckReport) -> Annotation {
-    let finding = group.first;
+fn annotation(card: &FindingCard<'_>, report: &CheckReport) -> Annotation {
+    let finding = card.finding;
     let level = match (&finding.waived, finding.severity) {
         (Some(_), _) | (None, Severity::Info) => "notice",
         (None, Severity::Error) => "error",
         (None, Severity::Warning) => "warning",
     };
     let mut properties = Vec::new();
-    let place = finding.position.as_ref();
     if let Some((position, path)) =
-        place.and_then(|position| Some((position, source_path(&position.file, &report.working_directory)?)))
+        card.position.and_then(|position| Some((position, source_path(&position.file, &report.working_directory)?)))
     {
         properties.push(("file", path));
         if position.line > 0 {
@@ -75,8 +74,8 @@ fn annotation(group: &Group<'_>, report: &CheckReport) -> Annotation {
             properties.push(("col", position.column.to_string()));
         }
     }
-    properties.push(("title", rule_and_check(finding)));
-    Annotation { level, properties, message: group.plain_text().trim_end().to_owned() }
+    properties.push(("title", card.rule.clone()));
+    Annotation { level, properties, message: card.plain_text().trim_end().to_owned() }
 }
 
 impl Annotation {
@@ -122,7 +121,7 @@ mod tests {
     fn each_finding_is_a_command_with_its_place() {
         assert_snapshot!(text(&check_report()), @r#"
         ::error title=FieldConflicts::the facts could not be had: failed to read Deployment shop/web: forbidden
-        ::error file=crds/new.yaml,line=41,col=15,title=CRDUpgradeSafety/enum::CustomResourceDefinition foos.ex.com, version v1: value "B" is no longer allowed%0ACustomResourceDefinition foos.ex.com failed upgrade safety validation. "ChangeValidator" validation failed: value "B" is no longer allowed%0Aat: ./crds/new.yaml:41:15%0Apath: spec.f%0Aold: ["A","B"]%0Anew: ["A"]%0Aeffect: rejected on create%0Afix: keep the value, or serve a new version%0Afingerprint: 9c1185a5deadbeef%0Awitness:%0A  apiVersion: ex.com/v1%0A  kind: Foo%0A  metadata:%0A    name: witness%0A  spec:%0A    f: B
+        ::error file=crds/new.yaml,line=41,col=15,title=CRDUpgradeSafety/enum::CustomResourceDefinition foos.ex.com, version v1, spec.f: value "B" is no longer allowed%0ACustomResourceDefinition foos.ex.com failed upgrade safety validation. "ChangeValidator" validation failed: value "B" is no longer allowed%0Aat: ./crds/new.yaml:41:15%0Aold: ["A","B"]%0Anew: ["A"]%0Aeffect: rejected on create%0Afix: keep the value, or serve a new version%0Afingerprint: 9c1185a5deadbeef%0Awitness:%0A  apiVersion: ex.com/v1%0A  kind: Foo%0A  metadata:%0A    name: witness%0A  spec:%0A    f: B
         ::warning title=CRDUpgradeSafety/versionDeprecated::CustomResourceDefinition foos.ex.com: version v1 becomes deprecated%0Afingerprint: fedcba9876543210
         ::notice title=CRDUpgradeSafety/scope::CustomResourceDefinition foos.ex.com: the scope changes%0Awaived: nobody uses it, checked on 2026-11-02
         "#);

@@ -20,10 +20,10 @@ use pushback_preflight::loosened::RuleOff;
 
 use self::cause::CauseView;
 use self::order::OrderView;
-use super::grouped::groups;
+use super::grouped::cards;
 use crate::cause_text::accepting_until;
+use crate::finding_card::{live_total_words, object_name, witness_yaml};
 use crate::finding_text::no_rule_ran;
-use crate::finding_words::{live_total_words, object_name, witness_yaml};
 use crate::html::pieces::{Piece, capitalised};
 use crate::html::{Shell, anchor, rendered};
 use crate::object_rows::object_rows;
@@ -227,9 +227,9 @@ fn objects(report: &CheckReport) -> Vec<ObjectView> {
     let mut objects: Vec<ObjectView> = Vec::new();
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = BTreeSet::new();
-    let groups = groups(report);
-    let refusing = groups.iter().filter(|group| group.first.severity == Severity::Error).count();
-    for group in &groups {
+    let cards = cards(report);
+    let refusing = cards.iter().filter(|card| card.finding.severity == Severity::Error).count();
+    for card in &cards {
         let mut place = |finding: &Finding| {
             let name = match object_name(finding) {
                 name if name.trim().is_empty() => "The run itself".to_owned(),
@@ -241,9 +241,9 @@ fn objects(report: &CheckReport) -> Vec<ObjectView> {
                 objects.len() - 1
             })
         };
-        let here = place(group.first);
-        let others: BTreeSet<usize> = group.others.iter().map(|finding| place(finding)).collect();
-        let mut view = CauseView::of(group, month_later(&report.today).as_deref(), &report.findings);
+        let here = place(card.finding);
+        let others: BTreeSet<usize> = card.others.iter().map(|finding| place(finding)).collect();
+        let mut view = CauseView::of(card, month_later(&report.today).as_deref(), &report.findings);
         view.is_open = refusing <= OPEN && view.weight == "error";
         view.name_uniquely(&mut anchors);
         for other in others.into_iter().filter(|other| *other != here) {

@@ -10,19 +10,19 @@ use pushback_objects::Severity;
 use pushback_preflight::judge::RuleOutcome;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::grouped::{Group, PLACES, groups, left_out};
+use super::grouped::{cards, left_out};
 use super::source_path::source_path;
 use crate::escape::{terminal_safe, terminal_safe_lines};
-use crate::finding_words::{subject, weight};
+use crate::finding_card::{CardStyle, FindingCard};
 use crate::policy_text::policy_lines;
 
 /// The report as JUnit XML.
 #[must_use]
 pub fn text(report: &CheckReport) -> String {
     let mut document = Report::new("pushback");
-    let groups = groups(report);
+    let cards = cards(report);
     for rule in &report.rules {
-        document.add_test_suite(suite(rule, &groups, report));
+        document.add_test_suite(suite(rule, &cards, report));
     }
     for off in &report.policy.rules_off {
         document.add_test_suite(not_run(&off.name, &format!("switched off: {}", off.reason)));
@@ -65,19 +65,19 @@ fn not_checked(lines: &[String]) -> TestSuite {
     suite
 }
 
-fn suite(rule: &RuleLine, groups: &[Group<'_>], report: &CheckReport) -> TestSuite {
+fn suite(rule: &RuleLine, cards: &[FindingCard<'_>], report: &CheckReport) -> TestSuite {
     let name = terminal_safe(&rule.name).into_owned();
     let mut suite = TestSuite::new(name.clone());
     suite.add_property(("outcome", rule.outcome.as_str()));
-    let of_rule = || groups.iter().filter(|group| group.first.rule == rule.name);
-    if let Some(left_out) = left_out(of_rule(), PLACES) {
+    let of_rule = || cards.iter().filter(|card| card.finding.rule == rule.name);
+    if let Some(left_out) = left_out(of_rule(), CardStyle::REPORT.places) {
         // At the top of the suite, and where servers show it.
         suite.add_property(("leftOut", left_out.as_str()));
         suite.set_system_out(left_out);
     }
     let mut used = BTreeMap::new();
-    for group in of_rule() {
-        let mut case = case(group, report);
+    for card in of_rule() {
+        let mut case = case(card, report);
         // Servers identify a case by its names, so they must be unique.
         let times: &mut usize = used.entry(case.name.to_string()).or_default();
         *times += 1;
@@ -107,11 +107,9 @@ fn suite(rule: &RuleLine, groups: &[Group<'_>], report: &CheckReport) -> TestSui
     suite
 }
 
-fn case(group: &Group<'_>, report: &CheckReport) -> TestCase {
-    let finding = group.first;
-    let headline = group.headline();
-    let message = terminal_safe_lines(&headline);
-    let description = terminal_safe_lines(&group.plain_text()).into_owned();
+fn case(card: &FindingCard<'_>, report: &CheckReport) -> TestCase {
+    let finding = card.finding;
+    let description = terminal_safe_lines(&card.plain_text()).into_owned();
     let mut status = match (&finding.waived, finding.severity) {
         (Some(_), _) => TestCaseStatus::skipped(),
         (None, Severity::Error) => TestCaseStatus::non_success(NonSuccessKind::Failure),
@@ -120,18 +118,23 @@ fn case(group: &Group<'_>, report: &CheckReport) -> TestCase {
     let shown_otherwise = matches!(status, TestCaseStatus::Success { .. });
     let verdict = serde_json::to_value(finding.verdict).unwrap_or_default();
     let kind = if finding.waived.is_some() { "waived" } else { verdict.as_str().unwrap_or_default() };
-    status.set_type(kind).set_message(&*message).set_description(description.clone());
+    status.set_type(kind).set_message(&*terminal_safe_lines(&card.change)).set_description(description.clone());
     // The name must stay when a cause gains a place.
-    let about: Vec<String> = if group.others.is_empty() {
-        [subject(finding), finding.path.clone()].into_iter().flatten().filter(|part| !part.is_empty()).collect()
+    let about: Vec<&str> = if card.others.is_empty() {
+        [&card.object, &finding.path]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .filter(|part| !part.is_empty())
+            .collect()
     } else {
-        vec![group.cause.headline.clone()]
+        vec![&card.change]
     };
     let check = if finding.check.is_empty() { &finding.rule } else { &finding.check };
     let name = format!("{check} {}", about.join(" "));
     let mut case = TestCase::new(terminal_safe(name.trim_end()).into_owned(), status);
     case.set_classname(terminal_safe(&finding.rule).into_owned());
-    if let Some(position) = &finding.position
+    if let Some(position) = card.position
         && let Some(path) = source_path(&position.file, &report.working_directory)
     {
         case.extra.insert("file".into(), terminal_safe(&path).into_owned().into());
@@ -139,7 +142,7 @@ fn case(group: &Group<'_>, report: &CheckReport) -> TestCase {
     }
     if shown_otherwise {
         // JUnit has no status for a warning.
-        case.set_system_out(format!("{}: {description}", weight(finding)));
+        case.set_system_out(format!("{}: {description}", card.weight));
     }
     case
 }
@@ -163,10 +166,9 @@ mod tests {
                     <property name="outcome" value="failed"/>
                 </properties>
                 <testcase name="enum CustomResourceDefinition foos.ex.com, version v1 spec.f" classname="CRDUpgradeSafety" file="crds/new.yaml" line="41">
-                    <failure message="value &quot;B&quot; is no longer allowed" type="breaking">CustomResourceDefinition foos.ex.com, version v1: value &quot;B&quot; is no longer allowed
+                    <failure message="value &quot;B&quot; is no longer allowed" type="breaking">CustomResourceDefinition foos.ex.com, version v1, spec.f: value &quot;B&quot; is no longer allowed
         CustomResourceDefinition foos.ex.com failed upgrade safety validation. &quot;ChangeValidator&quot; validation failed: value &quot;B&quot; is no longer allowed
         at: ./crds/new.yaml:41:15
-        path: spec.f
         old: [&quot;A&quot;,&quot;B&quot;]
         new: [&quot;A&quot;]
         effect: rejected on create

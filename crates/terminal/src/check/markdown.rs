@@ -9,12 +9,12 @@ use pushback_preflight::Cause;
 use pushback_preflight::judge::RuleOutcome;
 use serde_json::Value;
 
-use super::grouped::{Group, groups};
+use super::grouped::cards;
 use super::markdown_plan;
 use crate::cause_text;
 use crate::escape::terminal_safe_lines;
+use crate::finding_card::{FindingCard, witness_yaml};
 use crate::finding_text::no_rule_ran;
-use crate::finding_words::{also, consequence, live_objects, rule_and_check, used, waivable, weight, witness_yaml};
 use crate::markdown::{LIMIT, cell, code, prose};
 use crate::policy_text::policy_lines;
 use crate::witness_excerpt::one_line;
@@ -36,17 +36,16 @@ pub fn text(report: &CheckReport) -> String {
     let mut objects: Vec<(String, String)> = Vec::new();
     let mut size = text.len() + NOTICE;
     let mut shown = 0;
-    let groups = groups(report);
-    for group in &groups {
-        let heading = heading(group.first);
-        let block = block(group);
+    for card in cards(report) {
+        let heading = heading(card.finding);
+        let block = block(&card);
         let known = objects.iter().position(|(other, _)| *other == heading);
         size += block.len() + if known.is_some() { 0 } else { heading.len() };
         // The worst come first: what matters least is omitted.
         if size > LIMIT {
             break;
         }
-        shown += group.others.len() + 1;
+        shown += card.others.len() + 1;
         match known {
             Some(index) => objects[index].1 += &block,
             None => objects.push((heading, block)),
@@ -151,14 +150,12 @@ fn heading(finding: &Finding) -> String {
     format!("\n### {}\n\n", code(&finding.object.to_string(), 600))
 }
 
-fn block(group: &Group<'_>) -> String {
-    let finding = group.first;
-    let bold = finding.severity == Severity::Error && finding.waived.is_none();
-    let weight = if bold { format!("**{}**", weight(finding)) } else { weight(finding).to_owned() };
-    let mut text =
-        format!("- {weight} {}: {}\n", code(&rule_and_check(finding), VALUE), prose(&group.headline(), MESSAGE));
+fn block(card: &FindingCard<'_>) -> String {
+    let finding = card.finding;
+    let weight = if card.weight == "error" { "**error**" } else { card.weight };
+    let mut text = format!("- {weight} {}: {}\n", code(&card.rule, VALUE), prose(&card.change, MESSAGE));
     let mut line = |name: &str, value: String| text += &format!("  - {name}: {value}\n");
-    if let Some(position) = &finding.position {
+    if let Some(position) = card.position {
         line("at", code(&position.to_string(), 600));
     }
     let place = [&finding.version, &finding.path].into_iter().flatten();
@@ -166,44 +163,22 @@ fn block(group: &Group<'_>) -> String {
     if !place.is_empty() {
         line("field", place.join(" "));
     }
-    if let Some(also) = group.also_in() {
-        line("also", prose(&also, MESSAGE));
-    }
     match (&finding.old, &finding.new) {
         (None, None) => {}
         (old, new) => line("change", format!("{} → {}", value(old.as_ref()), value(new.as_ref()))),
     }
-    if let Some(consequence) = consequence(finding) {
-        line("effect", prose(&consequence, VALUE));
+    for (name, text) in card.facts().into_iter().chain(card.advice()) {
+        match name {
+            "object" | "path" | "old" | "new" => {}
+            "fingerprint" | "cause" => line(name, code(&text, VALUE)),
+            _ => line(name, prose(&text, MESSAGE)),
+        }
     }
-    if let Some(undecided) = &finding.undecided {
-        line("unknown", prose(undecided, MESSAGE));
-    }
-    if let Some(live) = group.live().or_else(|| finding.live_objects.as_ref().map(|live| live_objects(live, "…"))) {
-        line("stored objects", prose(&live, MESSAGE));
-    }
-    if let Some(used) = used(finding, "…") {
-        line("used", prose(&used, MESSAGE));
-    }
-    if let Some(also) = also(finding) {
-        line("also", prose(also, MESSAGE));
-    }
-    if let Some(remedy) = &finding.remedy {
-        line("fix", prose(remedy, MESSAGE));
-    }
-    if let Some(reason) = &finding.waived {
-        line("waived", prose(reason, MESSAGE));
-    }
-    if waivable(finding).is_some() {
-        let name = if group.others.is_empty() { "fingerprint" } else { "cause" };
-        line(name, code(group.fingerprint(), VALUE));
-    }
-    if let Some(smallest) = group.cause.witness.as_ref().filter(|smallest| !smallest.pointer.is_empty())
-        && let Some(witness) = group.witness()
-    {
-        line("breaks", code(&one_line(witness, &smallest.pointer, "…"), MESSAGE));
-    }
-    if let Some(witness) = group.witness() {
+    if let Some(witness) = card.witness {
+        let smallest = card.cause.and_then(|cause| cause.witness.as_ref());
+        if let Some(smallest) = smallest.filter(|smallest| !smallest.pointer.is_empty()) {
+            line("breaks", code(&one_line(witness, &smallest.pointer, "…"), MESSAGE));
+        }
         text += &folded(witness);
     }
     text

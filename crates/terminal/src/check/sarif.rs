@@ -9,10 +9,10 @@ use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::registry;
 use serde_json::{Value, json};
 
-use super::grouped::{Group, groups, left_out};
+use super::grouped::{cards, left_out};
 use super::source_path::source_path;
 use crate::escape::terminal_safe_json;
-use crate::finding_words::{advice, facts, place_words, rule_and_check, subject};
+use crate::finding_card::{FindingCard, place_words, subject};
 use crate::policy_text::policy_lines;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -31,11 +31,11 @@ pub fn text(report: &CheckReport) -> String {
         ids.iter().position(|(rule, check)| *rule == finding.rule && *check == finding.check).unwrap_or_default()
     };
     let mut seen = BTreeMap::new();
-    let groups = groups(report);
-    let results = groups.iter().map(|group| {
-        let times: &mut usize = seen.entry(group.fingerprint()).or_default();
+    let cards = cards(report);
+    let results = cards.iter().map(|card| {
+        let times: &mut usize = seen.entry(card.fingerprint()).or_default();
         *times += 1;
-        result(group, index(group.first), *times, report)
+        result(card, index(card.finding), *times, report)
     });
     let results: Vec<Value> = results.collect();
     let (name, version) = (report.tool.name, report.tool.version);
@@ -46,7 +46,7 @@ pub fn text(report: &CheckReport) -> String {
             "tool": {"driver": {"name": name, "version": version, "semanticVersion": version, "rules": rules}},
             // Scanners use it to keep the results of different apps apart.
             "automationDetails": {"id": format!("pushback/{}/", report.app)},
-            "invocations": [invocation(report, left_out(groups.iter(), RELATED))],
+            "invocations": [invocation(report, left_out(cards.iter(), RELATED))],
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
@@ -139,44 +139,43 @@ fn invocation(report: &CheckReport, left_out: Option<String>) -> Value {
     })
 }
 
-fn result(group: &Group<'_>, rule_index: usize, times: usize, report: &CheckReport) -> Value {
-    let finding = group.first;
+fn result(card: &FindingCard<'_>, rule_index: usize, times: usize, report: &CheckReport) -> Value {
+    let finding = card.finding;
     let level = match (&finding.waived, finding.severity) {
         (None, Severity::Error) => "error",
         (None, Severity::Warning) => "warning",
         (Some(_), _) | (None, Severity::Info) => "note",
     };
-    let said =
-        facts(finding, "…").into_iter().chain(advice(finding)).filter(|(name, _)| ["effect", "fix"].contains(name));
-    let also = group.also_in().map(|also| ("also", also));
-    let more: String = said.chain(also).map(|(name, value)| format!("\n{name}: {value}")).collect();
+    let is_shown = |(name, _): &(&str, _)| ["also", "effect", "live", "do", "fix"].contains(name);
+    let lines = card.facts().into_iter().chain(card.advice()).filter(is_shown);
+    let more: String = lines.map(|(name, value)| format!("\n{name}: {value}")).collect();
     let accepted = |reason| json!({"kind": "external", "status": "accepted", "justification": reason});
     let mut result = json!({
-        "ruleId": rule_and_check(finding),
+        "ruleId": card.rule,
         "ruleIndex": rule_index,
         "level": level,
-        "message": {"text": group.title() + &more},
+        "message": {"text": card.title() + &more},
     });
     if let Some(location) = location(finding, report) {
         result["locations"] = json!([location]);
     }
     result["partialFingerprints"] = json!({
         // GitHub identifies a result by this fingerprint; without it, by the text around its line.
-        "primaryLocationLineHash": format!("{}:{times}", group.fingerprint()),
-        "pushback/v1": group.fingerprint(),
+        "primaryLocationLineHash": format!("{}:{times}", card.fingerprint()),
+        "pushback/v1": card.fingerprint(),
     });
     result["suppressions"] = finding.waived.iter().map(accepted).collect();
     result["properties"] = properties(finding);
-    if !group.others.is_empty() {
-        let related = group.others.iter().filter_map(|other| {
+    if !card.others.is_empty() {
+        let related = card.others.iter().filter_map(|other| {
             let mut place = location(other, report)?;
             place["message"] = json!({"text": place_words(other)});
             Some(place)
         });
         result["relatedLocations"] = related.take(RELATED).collect();
-        result["occurrenceCount"] = (group.others.len() + 1).into();
-        result["properties"]["cause"] = group.cause.fingerprint.clone().into();
-        result["properties"]["members"] = group.members().map(|member| member.fingerprint.clone()).collect();
+        result["occurrenceCount"] = (card.others.len() + 1).into();
+        result["properties"]["cause"] = card.fingerprint().into();
+        result["properties"]["members"] = card.members().map(|member| member.fingerprint.clone()).collect();
     }
     result
 }
@@ -203,7 +202,7 @@ fn location(finding: &Finding, report: &CheckReport) -> Option<Value> {
 /// The finding as in the JSON report, without what the result says elsewhere.
 fn properties(finding: &Finding) -> Value {
     let mut properties = serde_json::to_value(finding).unwrap_or_default();
-    for said in ["rule", "check", "position", "message", "waived"] {
+    for said in ["rule", "check", "position", "waived"] {
         properties.as_object_mut().map(|properties| properties.shift_remove(said));
     }
     properties

@@ -11,7 +11,7 @@ use pushback_system::path_safety::check_folder;
 use serde_json::Value;
 
 use crate::escape::{terminal_safe, terminal_safe_json};
-use crate::finding_words::{headline, rule_and_check, witness_yaml};
+use crate::finding_card::{CardStyle, FindingCard, witness_yaml};
 
 /// Most characters of one part of a file name: four parts and their separators fit.
 const PART: usize = 60;
@@ -83,7 +83,8 @@ fn text(finding: &Finding, witness: &Value) -> String {
     let same = read.is_ok_and(|read| read.documents.len() == 1 && read.documents[0].value == *witness);
     // If the YAML does not read back as the same value, write JSON, which is YAML too.
     let object = if same { yaml } else { terminal_safe_json(&format!("{witness:#}")) + "\n" };
-    format!("# {}: {}\n{object}", terminal_safe(&rule_and_check(finding)), terminal_safe(&headline(finding)))
+    let card = FindingCard::new(finding, CardStyle::REPORT);
+    format!("# {}: {}\n{object}", terminal_safe(&card.rule), terminal_safe(&card.title()))
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
         let [(name, text)] = &files(&folder)[..] else { panic!("one file") };
         assert_eq!(name, "foos.ex.com-v1-enum-9c1185a5deadbeef.yaml");
         insta::assert_snapshot!(text, @r#"
-        # CRDUpgradeSafety/enum: CustomResourceDefinition foos.ex.com, version v1: value "B" is no longer allowed
+        # CRDUpgradeSafety/enum: CustomResourceDefinition foos.ex.com, version v1, spec.f: value "B" is no longer allowed
         apiVersion: ex.com/v1
         kind: Foo
         metadata:

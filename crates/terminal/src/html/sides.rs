@@ -5,7 +5,7 @@ use pushback_objects::text::counted;
 use serde_json::Value;
 use similar::DiffOp;
 
-use crate::finding_words::witness_yaml;
+use crate::finding_card::witness_yaml;
 
 /// Most lines of a value.
 const LINES: usize = 200;

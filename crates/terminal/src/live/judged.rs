@@ -4,6 +4,7 @@ use pushback_events::Event;
 
 use super::options::RenderOptions;
 use crate::cause_text::{Judged, judged_text};
+use crate::finding_card::{CardStyle, FindingCard};
 use crate::finding_text::finding_text;
 
 /// The findings of preflight as they come.
@@ -19,7 +20,9 @@ impl Held {
     pub fn note(&mut self, event: &Event, options: &RenderOptions) -> String {
         match event {
             Event::Finding { finding, excerpt } if self.is_over => {
-                finding_text(finding, excerpt.as_deref(), options.data_theme, options.data_width())
+                let style = CardStyle { ellipsis: options.data_theme.ellipsis(), ..CardStyle::REPORT };
+                let card = FindingCard::new(finding, style);
+                finding_text(&card, excerpt.as_deref(), options.data_theme, options.data_width())
             }
             Event::Finding { finding, excerpt } => {
                 self.findings.push(((**finding).clone(), excerpt.clone()));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pushback_objects::text::counted;
 use pushback_terminal::cause_text::{Look, judged_text};
 use pushback_terminal::escape::{terminal_safe, terminal_safe_lines};
-use pushback_terminal::finding_words::{headline, plain_text, rule_and_check};
+use pushback_terminal::finding_card::{CardStyle, FindingCard};
 use pushback_terminal::live::options::WIDTH;
 use pushback_terminal::markdown::{self, code, prose};
 use pushback_terminal::table::Table;
@@ -88,8 +88,8 @@ pub fn markdown(report: &RunReport) -> String {
     }
     if let Some(upgrade) = report.unmade_upgrade() {
         let _ = writeln!(text, "\n**The upgrade did not happen**: {}\n", prose(&upgrade.reason, CELL));
-        for finding in &upgrade.findings {
-            let _ = writeln!(text, "- {}: {}", code(&rule_and_check(finding), CELL), prose(&headline(finding), CELL));
+        for card in upgrade.findings.iter().map(|finding| FindingCard::new(finding, CardStyle::REPORT)) {
+            let _ = writeln!(text, "- {}: {}", code(&card.rule, CELL), prose(&card.title(), CELL));
         }
     }
     text
@@ -123,7 +123,8 @@ pub fn junit(report: &RunReport) -> String {
     }
     if let Some(upgrade) = report.unmade_upgrade() {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        let findings: Vec<String> = upgrade.findings.iter().map(plain_text).collect();
+        let findings: Vec<String> =
+            upgrade.findings.iter().map(|finding| FindingCard::new(finding, CardStyle::REPORT).plain_text()).collect();
         status.set_type("upgrade").set_message(terminal_safe_lines(&upgrade.reason).into_owned());
         status.set_description(terminal_safe_lines(&findings.join("\n")).into_owned());
         let mut case = TestCase::new("the upgrade is made", status);

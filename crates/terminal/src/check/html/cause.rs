@@ -7,10 +7,7 @@ use pushback_objects::text::counted;
 
 use super::WayView;
 use crate::cause_text::accepting_until;
-use crate::check::grouped::Group;
-use crate::finding_words::{
-    also, consequence, live_objects, place_words, rule_and_check, used, waivable, weight, witness_yaml,
-};
+use crate::finding_card::{CardLine, FindingCard, live_objects, place_words, waivable, witness_yaml};
 use crate::html::anchor;
 use crate::html::sides::{Row, sides};
 use crate::witness_excerpt::one_line;
@@ -27,7 +24,7 @@ pub(super) struct CauseView {
     pub(super) is_open: bool,
     pub(super) headline: String,
     pub(super) count: String,
-    pub(super) facts: Vec<(&'static str, String)>,
+    pub(super) facts: Vec<CardLine>,
     pub(super) fingerprint: String,
     pub(super) fingerprint_name: &'static str,
     pub(super) sides: Vec<Row>,
@@ -56,49 +53,45 @@ pub(super) struct MemberView {
 }
 
 impl CauseView {
-    pub(super) fn of(group: &Group<'_>, expires: Option<&str>, findings: &[Finding]) -> Self {
-        let first = group.first;
-        let is_alone = group.others.is_empty();
+    pub(super) fn of(card: &FindingCard<'_>, expires: Option<&str>, findings: &[Finding]) -> Self {
+        let first = card.finding;
+        let is_alone = card.others.is_empty();
         let members = match is_alone {
             true => Vec::new(),
-            false => group.members().map(MemberView::of).collect(),
+            false => card.members().map(MemberView::of).collect(),
         };
-        let names: BTreeSet<&str> = group
+        let names: BTreeSet<&str> = card
             .members()
             .filter_map(|finding| finding.live_objects.as_ref())
             .flat_map(|live| live.names.iter().map(String::as_str))
             .collect();
-        let live = group.live().or_else(|| first.live_objects.as_ref().map(|live| live_objects(live, "…")));
-        let affected_words = live.as_deref().map(|live| live.split(": ").next().unwrap_or_default().to_owned());
-        let mut accept = accepting_until(&[&group.cause], findings, expires).trim_end().to_owned();
-        if first.waived.is_some() || waivable(first).is_none() {
-            accept.clear();
-        }
-        let witness = group.witness().map(|witness| {
-            let smallest = group.cause.witness.as_ref();
-            WitnessView {
-                line: one_line(witness, smallest.map_or("", |smallest| &smallest.pointer), "…"),
-                breaks: smallest.map(|smallest| smallest.message.clone()).unwrap_or_default(),
-                yaml: witness_yaml(witness).trim_end().to_owned(),
-            }
+        let affected_words =
+            card.affected.as_deref().map(|live| live.split(": ").next().unwrap_or_default().to_owned());
+        let is_accepted = first.waived.is_some() || waivable(first).is_none();
+        let accept = card.cause.filter(|_| !is_accepted);
+        let accept = accept.map(|cause| accepting_until(&[cause], findings, expires).trim_end().to_owned());
+        let smallest = card.cause.and_then(|cause| cause.witness.as_ref());
+        let witness = card.witness.map(|witness| WitnessView {
+            line: one_line(witness, smallest.map_or("", |smallest| &smallest.pointer), "…"),
+            breaks: smallest.map(|smallest| smallest.message.clone()).unwrap_or_default(),
+            yaml: witness_yaml(witness).trim_end().to_owned(),
         });
-        let remedies = group.cause.remedies.iter().filter(|remedy| !remedy.is_waiver_entry());
         Self {
-            anchor: anchor(&group.cause.fingerprint),
+            anchor: anchor(card.cause.map_or("", |cause| &cause.fingerprint)),
             finding_anchor: is_alone.then(|| anchor(&first.fingerprint)).filter(|anchor| !anchor.is_empty()),
-            weight: weight(first),
+            weight: card.weight,
             is_open: false,
-            headline: group.cause.headline.clone(),
-            count: counted(group.others.len() + 1, "finding"),
-            facts: facts(group, live),
-            fingerprint: group.fingerprint().to_owned(),
+            headline: card.change.clone(),
+            count: counted(card.others.len() + 1, "finding"),
+            facts: facts(card),
+            fingerprint: card.fingerprint().to_owned(),
             fingerprint_name: if is_alone { "fingerprint" } else { "cause" },
             sides: sides(first.old.as_ref(), first.new.as_ref()),
             witness,
             affected: names.into_iter().take(NAMES).map(ToOwned::to_owned).collect(),
             affected_words: affected_words.unwrap_or_default(),
-            ways: remedies.map(WayView::of).collect(),
-            accept: (!accept.is_empty()).then_some(accept),
+            ways: first.remedies.iter().map(WayView::of).collect(),
+            accept: accept.filter(|accept| !accept.is_empty()),
             members,
         }
     }
@@ -128,26 +121,17 @@ impl MemberView {
     }
 }
 
-/// What is known about it, in reading order.
-fn facts(group: &Group<'_>, live: Option<String>) -> Vec<(&'static str, String)> {
-    let first = group.first;
-    let mut facts = vec![("check", rule_and_check(first))];
-    facts.extend(Some(place_words(first)).filter(|place| !place.is_empty()).map(|place| ("where", place)));
-    if group.others.is_empty() && first.message != group.cause.headline {
-        facts.push(("message", first.message.clone()));
-    }
-    if !group.others.is_empty() {
-        facts.push(("also", format!("in {}, see below", counted(group.others.len(), "more place"))));
-    }
-    facts.extend(first.position.as_ref().map(|position| ("in the input", position.to_string())));
-    facts.extend(consequence(first).map(|effect| ("effect", effect)));
-    facts.extend(live.map(|live| ("affected", live)));
-    facts.extend(used(first, "…").map(|used| ("used", used)));
-    facts.extend(first.undecided.clone().map(|undecided| ("unknown", undecided)));
-    facts.extend(also(first).map(|also| ("server", also.to_owned())));
-    facts.extend(first.waived.clone().map(|reason| ("waived", reason)));
-    if first.remedies.is_empty() {
-        facts.extend(first.remedy.clone().map(|remedy| ("fix", remedy)));
-    }
+/// Place and proof, without the remedies, values and fingerprint, which have sections of their own.
+fn facts(card: &FindingCard<'_>) -> Vec<CardLine> {
+    let place = Some(card.place.clone()).filter(|place| !place.is_empty());
+    let mut facts = vec![("check", card.rule.clone())];
+    facts.extend(place.map(|place| ("where", place)));
+    facts.extend(card.position.map(|position| ("in the input", position.to_string())));
+    facts.extend(card.facts().into_iter().filter(|(name, _)| !["object", "path", "old", "new"].contains(name)));
+    let has_section = |name: &str| match name {
+        "fix" => !card.finding.remedies.is_empty(),
+        other => ["do", "fingerprint", "cause"].contains(&other),
+    };
+    facts.extend(card.advice().into_iter().filter(|(name, _)| !has_section(name)));
     facts
 }

@@ -60,7 +60,7 @@ fn a_result_has_its_rule_place_fingerprint_and_suppression() {
         "ruleId": "CRDUpgradeSafety/enum",
         "level": "error",
         "message": {
-          "text": "CustomResourceDefinition foos.ex.com, version v1: value \"B\" is no longer allowed\neffect: rejected on create\nfix: keep the value, or serve a new version"
+          "text": "CustomResourceDefinition foos.ex.com, version v1, spec.f: value \"B\" is no longer allowed\neffect: rejected on create\nfix: keep the value, or serve a new version"
         },
         "locations": [
           {
@@ -106,6 +106,7 @@ fn a_result_has_its_rule_place_fingerprint_and_suppression() {
           "new": [
             "A"
           ],
+          "message": "value \"B\" is no longer allowed",
           "effect": "rejected",
           "blocks": "create",
           "witness": {
@@ -143,6 +144,7 @@ fn a_result_has_its_rule_place_fingerprint_and_suppression() {
             "namespace": "",
             "name": "foos.ex.com"
           },
+          "message": "version v1 becomes deprecated",
           "fingerprint": "fedcba9876543210"
         }
       },
@@ -173,6 +175,7 @@ fn a_result_has_its_rule_place_fingerprint_and_suppression() {
             "namespace": "",
             "name": "foos.ex.com"
           },
+          "message": "the scope changes",
           "fingerprint": "0123456789abcdef"
         }
       }
