@@ -75,3 +75,41 @@ impl fmt::Debug for Format {
         f.write_str(self.word)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pushback_objects::finding::LiveObjects;
+    use pushback_objects::{Remedy, RemedyKind};
+    use serde_json::json;
+
+    use super::*;
+    use crate::cause_text::{Look, judged_text};
+    use crate::fixture::check_report;
+    use crate::theme::Theme;
+
+    #[test]
+    fn every_format_has_place_change_effect_objects_and_remedies_in_the_same_words() {
+        let mut report = check_report();
+        report.findings.truncate(1);
+        let finding = &mut report.findings[0];
+        finding.check = "maxLength".to_owned();
+        finding.message = "version \"v1\", field \"^.spec.f\": maxLength constraint added when one did not exist \
+                           previously: 3 (no live object is affected)"
+            .to_owned();
+        (finding.old, finding.new) = (None, Some(json!(3)));
+        finding.live_objects = Some(LiveObjects::exactly(1, 112, vec!["team-a/w1".to_owned()]));
+        finding.remedies =
+            vec![Remedy::deployer(RemedyKind::CorrectObjects, "shorten spec.f"), Remedy::author("leave it out")];
+        report.causes = pushback_preflight::causes(&report.findings);
+        let judged = || vec![(report.findings[0].clone(), None)];
+        let look = |verbose| Look { theme: Theme::plain(), width: 200, verbose };
+        let texts = [false, true].map(|verbose| ("text", judged_text(judged(), look(verbose))));
+        let formats = FORMATS.iter().map(|format| (format.word, (format.render)(&report)));
+        for (word, text) in texts.into_iter().chain(formats) {
+            // HTML starts a step with a capital; JSON has the numbers as fields.
+            for part in ["41", "maxLength added: 3 (no live", "rejected", "team-a/w1", "horten spec.f", "eave it out"] {
+                assert!(text.contains(part), "{word} lacks {part}:\n{text}");
+            }
+        }
+    }
+}
