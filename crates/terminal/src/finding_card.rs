@@ -230,17 +230,14 @@ fn also_in(first: &Finding, others: &[&Finding], style: CardStyle) -> Option<Str
     (!others.is_empty()).then(|| format!("in {}: {}", counts.join(", "), names.join(", ")))
 }
 
-/// Returns the best remedy for the deployer, and the one that the author of the manifests has.
+/// Returns the best remedy for the deployer, and the one for the author of the manifests.
 fn remedies(finding: &Finding) -> Vec<CardLine> {
     let of =
         |audience| finding.remedies.iter().find(move |remedy| remedy.audience == audience && !remedy.is_waiver_entry());
-    let deployer = of(Audience::Deployer);
-    let fix = match deployer {
-        Some(_) => of(Audience::Author).and_then(|remedy| remedy.steps.first()),
-        None => finding.remedy.as_ref(),
-    };
-    let steps = deployer.map(|remedy| ("do", remedy.steps.join("; ")));
-    steps.into_iter().chain(fix.map(|fix| ("fix", fix.clone()))).collect()
+    let steps = of(Audience::Deployer).map(|remedy| remedy.steps.join("; "));
+    let fix = of(Audience::Author).and_then(|remedy| remedy.steps.first()).or(finding.remedy.as_ref());
+    let fix = fix.filter(|fix| Some(*fix) != steps.as_ref()).cloned();
+    steps.map(|steps| ("do", steps)).into_iter().chain(fix.map(|fix| ("fix", fix))).collect()
 }
 
 /// The finding's severity, or `waived` if a waiver covers it.

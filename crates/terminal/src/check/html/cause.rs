@@ -128,10 +128,11 @@ fn facts(card: &FindingCard<'_>) -> Vec<CardLine> {
     facts.extend(place.map(|place| ("where", place)));
     facts.extend(card.position.map(|position| ("in the input", position.to_string())));
     facts.extend(card.facts().into_iter().filter(|(name, _)| !["object", "path", "old", "new"].contains(name)));
-    let has_section = |name: &str| match name {
-        "fix" => !card.finding.remedies.is_empty(),
-        other => ["do", "fingerprint", "cause"].contains(&other),
+    let is_way = |step: &String| card.finding.remedies.iter().any(|remedy| remedy.steps.contains(step));
+    let has_section = |(name, value): &CardLine| match *name {
+        "fix" => is_way(value),
+        name => ["do", "fingerprint", "cause"].contains(&name),
     };
-    facts.extend(card.advice().into_iter().filter(|(name, _)| !has_section(name)));
+    facts.extend(card.advice().into_iter().filter(|line| !has_section(line)));
     facts
 }
