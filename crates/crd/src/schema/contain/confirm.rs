@@ -92,8 +92,8 @@ fn shown(path: &[PathSegment]) -> String {
     if path.is_empty() { "the object".to_owned() } else { display_path(path) }
 }
 
-/// Maximum number of values that the pipeline examines in one comparison: ten times what upgrades of large CRDs take.
-pub(super) const VALUES: u64 = 400_000;
+/// Maximum number of values that the pipeline examines in one comparison: several times what upgrades of large CRDs take.
+pub(super) const VALUES: u64 = 300_000;
 
 /// The reason given when [`VALUES`] is used up.
 pub(super) const TOO_MANY: &str = "there are too many or too large changes to try them all";

@@ -1,28 +1,57 @@
 //! The named schemas below a node, sorted by name. A CRD has thousands of such nodes, most with few names, so each takes
 //! only the memory that it needs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
 
+use hashbrown::{DefaultHashBuilder, HashTable};
 use serde_json::{Map, Value};
 
 use super::Schema;
 
-/// Number of properties from which names are found by their hash: a judgement of a wide schema is mostly lookups.
-const WIDE: usize = 64;
+/// Number of properties from which names are found by their hash: a judgement is mostly lookups.
+const WIDE: usize = 8;
 
 /// `properties`, sorted by name.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Properties {
     sorted: Vec<(String, Schema)>,
-    /// The index of each name, where there are many.
-    places: Option<HashMap<String, usize>>,
+    /// Present from [`WIDE`] properties on.
+    indices: Option<Indices>,
+}
+
+/// The index of each name.
+#[derive(Clone, Debug, Default)]
+struct Indices {
+    table: HashTable<usize>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Indices {
+    fn from_sorted(sorted: &[(String, Schema)]) -> Self {
+        let mut indices = Self { table: HashTable::with_capacity(sorted.len()), ..Self::default() };
+        let hash = |index: usize| indices.hasher.hash_one(sorted[index].0.as_str());
+        for index in 0..sorted.len() {
+            indices.table.insert_unique(hash(index), index, |index| hash(*index));
+        }
+        indices
+    }
+
+    fn find(&self, name: &str, sorted: &[(String, Schema)]) -> Option<usize> {
+        self.table.find(self.hasher.hash_one(name), |index| sorted[*index].0 == name).copied()
+    }
+}
+
+impl PartialEq for Properties {
+    fn eq(&self, other: &Self) -> bool {
+        self.sorted == other.sorted
+    }
 }
 
 impl Properties {
     fn from_sorted(sorted: Vec<(String, Schema)>) -> Self {
-        let place = |(index, (name, _)): (usize, &(String, Schema))| (name.clone(), index);
-        let places = (sorted.len() >= WIDE).then(|| sorted.iter().enumerate().map(place).collect());
-        Self { sorted, places }
+        let indices = (sorted.len() >= WIDE).then(|| Indices::from_sorted(&sorted));
+        Self { sorted, indices }
     }
 
     /// Parses every schema of a map.
@@ -54,8 +83,8 @@ impl Properties {
     #[must_use]
     pub fn get_key_value(&self, name: &(impl AsRef<str> + ?Sized)) -> Option<(&String, &Schema)> {
         let name = name.as_ref();
-        let index = match &self.places {
-            Some(places) => *places.get(name)?,
+        let index = match &self.indices {
+            Some(indices) => indices.find(name, &self.sorted)?,
             None => self.sorted.binary_search_by(|(other, _)| other.as_str().cmp(name)).ok()?,
         };
         self.sorted.get(index).map(|(name, schema)| (name, schema))
@@ -125,7 +154,7 @@ mod tests {
         let fields: Map<String, Value> = (0..WIDE).map(|number| (format!("f{number}"), json!({}))).collect();
         let schema = Schema::of(&json!({"properties": fields}));
         let properties = &schema.properties;
-        assert!(properties.places.is_some() && properties.keys().is_sorted());
+        assert!(properties.indices.is_some() && properties.keys().is_sorted());
         for (name, schema) in properties {
             assert!(std::ptr::eq(properties.get(name).unwrap(), schema), "{name:?}");
         }
