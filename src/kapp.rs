@@ -4,6 +4,7 @@ mod commands;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::process;
 use std::sync::Arc;
 
 use pushback_events::exit::ExitCode;
@@ -43,7 +44,7 @@ impl Presenter for KappPresenter {
 
     fn error(&self, error: &CommandError) -> io::Result<()> {
         let mut ui = Ui::new(self.0.clone(), Output::standard());
-        ui.error(&in_words(error));
+        ui.error(&in_words(error, false));
         ui.finish()
     }
 }
@@ -55,8 +56,24 @@ impl From<UnknownColumn> for CommandError {
 }
 
 /// Words an error as kapp does.
-fn in_words(error: &CommandError) -> String {
-    errors::of_command(&error.message(), error.code.code(), error.cause.as_ref())
+fn in_words(error: &CommandError, is_rename: bool) -> String {
+    errors::of_command(&error.message(), error.code.code(), error.failure.as_ref(), is_rename)
+}
+
+/// Returns whether a program of this name is kapp: `kapp`, or a release's name.
+pub(crate) fn is_name(program: &str) -> bool {
+    program == "kapp" || program.starts_with("kapp-")
+}
+
+/// Returns the exit code of the process. kapp knows success, failure, and the codes of its two exit-status flags; a
+/// signal ends it, which shells report as here.
+pub(crate) fn process_code(code: ExitCode) -> process::ExitCode {
+    match code {
+        ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes | ExitCode::Interrupted | ExitCode::Terminated => {
+            code.into()
+        }
+        _ => ExitCode::Usage.into(),
+    }
 }
 
 /// Parses a command line of kapp and runs it.
@@ -130,6 +147,12 @@ mod tests {
     fn parsed(line: &str) -> Result<(Cli, KappArguments), String> {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         parse(&arguments).map_err(|error| parse_errors::message(&error, &tree()))
+    }
+
+    #[test]
+    fn names_of_releases_are_kapps_name() {
+        assert!(["kapp", "kapp-linux-amd64", "kapp-darwin-arm64"].into_iter().all(is_name));
+        assert!(!["pushback", "kappa", ""].into_iter().any(is_name));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use clap::Args;
 use pushback_deploy::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
 use pushback_deploy::plan::live::Scope;
-use pushback_events::EndCause;
+use pushback_events::RunFailure;
 use pushback_preflight::selector::LabelSelector;
 use pushback_system::environment::wall_clock;
 
@@ -110,13 +110,13 @@ impl FilterArgs {
     /// An age, a label selector or a list of parts cannot be read.
     pub fn resolve(self) -> Result<ObjectFilter, CommandError> {
         let patterns = |texts: Vec<String>| given(texts).map(|text| Pattern::new(&text)).collect::<Vec<_>>();
-        let age = self.filter_age.filter(|age| !age.is_empty());
+        let age = self.filter_age.unwrap_or_default();
         let wrong = |flag: &str, message: String| CommandError::usage(format!("--{flag}: {message}"));
-        let created = age.map(|age| Age::parse(&age, wall_clock())).transpose();
+        let created = if age.is_empty() { Ok(Age::default()) } else { Age::parse(&age, wall_clock()) };
         let criteria = Criteria {
-            created: created
-                .map_err(|message| wrong("filter-age", message).because(EndCause::FilterAge))?
-                .unwrap_or_default(),
+            created: created.map_err(|message| {
+                wrong("filter-age", message).because(RunFailure::Flag { flag: "--filter-age", value: age })
+            })?,
             kinds: patterns(self.filter_kind),
             namespaces: patterns(self.filter_ns),
             names: patterns(self.filter_name),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use pushback_app::identity::BY_LABEL;
 use pushback_app::lease::{DEFAULT_LEASE, LockOptions};
-use pushback_events::EndCause;
+use pushback_events::RunFailure;
 
 use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};
@@ -49,7 +49,7 @@ impl RenameArgs {
         let Self { app, new_name, new_namespace, lock_wait } = self;
         if new_name.is_none() && new_namespace.is_none() {
             let error = CommandError::usage_with_hint("no new name is given", "give --new-name or --new-namespace");
-            return Err(error.because(EndCause::NoNewName));
+            return Err(error.because(RunFailure::Flag { flag: "--new-name", value: String::new() }));
         }
         if app.app.starts_with(BY_LABEL) {
             return Err(CommandError::usage("an app that is defined by a label has no record, and nothing to rename"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pushback_cluster::Cluster;
 use pushback_events::exit::ExitCode;
-use pushback_events::{EndCause, MissingApp};
+use pushback_events::{AppRef, RunFailure};
 use pushback_kapp::{DiffLook, Style, Ui, changes, history as history_tables, reports};
 use pushback_manifest::config::parse::COMPATIBLE_KAPP_VERSION;
 use pushback_system::environment::wall_clock;
@@ -30,6 +30,7 @@ use crate::run::tools::changes as changes_of_files;
 /// Runs a command. `arguments` are the whole command line.
 pub(super) async fn run(command: Command, global: &GlobalArgs, style: &Style, arguments: &[OsString]) -> ExitCode {
     let mut ui = Ui::new(style.clone(), Output::standard());
+    let is_rename = matches!(command, Command::Rename(_));
     let ended = match command {
         Command::Inspect(arguments) => inspect(global, &mut ui, arguments).await,
         Command::List(arguments) => list(global, &mut ui, arguments).await,
@@ -69,7 +70,7 @@ pub(super) async fn run(command: Command, global: &GlobalArgs, style: &Style, ar
             ExitCode::Success
         }
         Err(error) => {
-            ui.error(&super::in_words(&error));
+            ui.error(&super::in_words(&error, is_rename));
             error.code
         }
     };
@@ -91,7 +92,8 @@ async fn inspect(global: &GlobalArgs, ui: &mut Ui, arguments: InspectArgs) -> Re
     print_target(ui, &*cluster).await;
     let Some(LabelledObjects { own, others }) = objects else {
         let error = CommandError::usage("there is no such app");
-        return Err(error.because(EndCause::NoApp(MissingApp { app: app.name, namespace: app.namespace, elsewhere })));
+        let app = AppRef { name: app.name, namespace: app.namespace };
+        return Err(error.because(RunFailure::NoApp { app, elsewhere }));
     };
     if raw {
         sorted_documents(own.iter().chain(&others), managed_fields).iter().for_each(|block| ui.block(block));

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_deploy::plan::Plan;
-use pushback_events::{EndCause, OutOfBounds};
+use pushback_events::RunFailure;
 use pushback_manifest::InputError;
+use pushback_manifest::collect::Problem;
 use pushback_preflight::Operation;
 
 use super::error::CommandError;
@@ -41,7 +42,8 @@ pub(super) fn check(setup: &Setup, plan: &Plan, options: &PlanOptions) -> Result
         if is_allowed {
             continue;
         }
-        found.push(OutOfBounds { object: object.clone(), file: positions.file().to_owned(), document: *document });
+        let (object_ref, file) = (object.clone(), positions.file().to_owned());
+        found.push(Problem { object: object_ref, file, document: *document, missing: Vec::new() });
         let (message, hint) = match is_namespaced {
             true => (
                 format!("{object} is in a namespace that is not allowed"),
@@ -57,5 +59,5 @@ pub(super) fn check(setup: &Setup, plan: &Plan, options: &PlanOptions) -> Result
     if errors.is_empty() {
         return Ok(());
     }
-    Err(CommandError::from(errors).because(EndCause::OutOfBounds(found)))
+    Err(CommandError::from(errors).because(RunFailure::NotAllowed { objects: found }))
 }

@@ -121,7 +121,7 @@ impl AppGroup {
         let known = until_stopped(run.stop.clone(), async { Ok::<_, CommandError>(reading.await?) }).await?;
         if known.is_empty() {
             let message = format!("group {} has no app in namespace {}", self.group, namespaces.record);
-            run.events.send(Event::Diagnostic { code: DiagnosticCode::NoGroup, message });
+            run.events.send(Event::diagnostic(DiagnosticCode::NoGroup, message));
             let is_asked = self.dry.is_some_and(|dry| dry.exit_status);
             return Ok(End::of_diff(false, is_asked));
         }
@@ -166,7 +166,7 @@ impl AppGroup {
                 let end = self.turn(run, member, StopAfter::Verdict, agreed).await?;
                 match end.code {
                     ExitCode::Success => {}
-                    ExitCode::Refused if member.directory.is_none() && going.contain(end.refusals()) => {
+                    ExitCode::Refused if member.directory.is_none() && going.contain(&end.refusals) => {
                         let message = format!(
                             "app {} is judged again at its turn: apps before it take along what is affected",
                             member.name
@@ -190,8 +190,6 @@ impl AppGroup {
             }
             let started = run.elapsed();
             let AppName { name: app, namespace } = namespaces.app(&member.name);
-            let directory = member.directory.as_ref().map(|path| path.display().to_string());
-            run.events.send(Event::AppStart { app: app.clone(), namespace: namespace.clone(), directory });
             let end = self.turn(run, member, StopAfter::End, agreed).await.unwrap_or_else(|error| End::error(&error));
             if !is_done(&end) {
                 return Ok(self.stopped(end, total.done, member, &members[at + 1..]));

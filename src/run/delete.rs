@@ -122,7 +122,7 @@ impl Delete {
                 if !plan.deletes_app {
                     let kept = counted(plan.retained.objects.len(), "object");
                     let message = format!("app {} stays, with {kept} outside of the filters", setup.app.name);
-                    run.events.send(Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, message });
+                    run.events.send(Event::diagnostic(DiagnosticCode::PartlyDeleted, message));
                 }
                 if self.is_dry {
                     return Ok(Some((plan, None, going)));
@@ -132,8 +132,9 @@ impl Delete {
             };
             let Some((plan, judged, going)) = until_stopped(run.stop.clone(), work).await? else {
                 let found = unknown_app::look(&*setup.cluster, &setup.app).await;
-                run.events.send(Event::Diagnostic { code: DiagnosticCode::NoApp, message: found.to_string() });
-                run.events.send(Event::NoApp { elsewhere: found.elsewhere });
+                let message = found.to_string();
+                let (code, elsewhere) = (DiagnosticCode::NoApp, found.elsewhere);
+                run.events.send(Event::Diagnostic { code, message, elsewhere });
                 return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
             };
             let Some(judged) = judged else {

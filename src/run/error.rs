@@ -4,7 +4,7 @@ use pushback_app::record::AppError;
 use pushback_cluster::{ClusterError, ErrorKind};
 use pushback_deploy::plan::PlanError;
 use pushback_events::exit::ExitCode;
-use pushback_events::{EndCause, MissingApp};
+use pushback_events::{AppRef, RunFailure};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
 
@@ -15,14 +15,14 @@ pub struct CommandError {
     pub code: ExitCode,
     /// The errors; an input may have several.
     pub errors: Vec<InputError>,
-    /// The cause, where somebody words it in another way.
-    pub cause: Option<EndCause>,
+    /// The reason, if it is one that programs can use.
+    pub failure: Option<RunFailure>,
 }
 
 impl CommandError {
     fn one(code: ExitCode, message: impl Into<String>, hints: Vec<String>) -> Self {
         let error = InputError { message: message.into(), position: Default::default(), hints };
-        Self { code, errors: vec![error], cause: None }
+        Self { code, errors: vec![error], failure: None }
     }
 
     /// An error in arguments, Config or input.
@@ -51,10 +51,10 @@ impl CommandError {
         Self::one(code, "interrupted before anything was written", Vec::new())
     }
 
-    /// The same with its cause.
+    /// Adds the reason for programs.
     #[must_use]
-    pub fn because(self, cause: EndCause) -> Self {
-        Self { cause: Some(cause), ..self }
+    pub fn because(self, failure: RunFailure) -> Self {
+        Self { failure: Some(failure), ..self }
     }
 
     /// The same with another message.
@@ -120,8 +120,8 @@ impl std::error::Error for CommandError {}
 
 impl From<Vec<InputError>> for CommandError {
     fn from(errors: Vec<InputError>) -> Self {
-        let cause = absent_file(&errors).map(|name| EndCause::NoFile(name.to_owned()));
-        Self { code: ExitCode::Usage, errors, cause }
+        let failure = absent_file(&errors).map(|file| RunFailure::NoFile { file: file.to_owned() });
+        Self { code: ExitCode::Usage, errors, failure }
     }
 }
 
@@ -130,10 +130,10 @@ impl From<LoadError> for CommandError {
         let LoadError { errors, is_empty, no_inputs, problems, .. } = error;
         let error = Self::from(errors);
         match (is_empty, problems.is_empty()) {
-            (true, _) if no_inputs => error.because(EndCause::NoInputs),
-            (true, _) => error.because(EndCause::Empty),
+            (true, _) if no_inputs => error.because(RunFailure::Flag { flag: "--file", value: String::new() }),
+            (true, _) => error.because(RunFailure::NoObjects),
             (false, true) => error,
-            (false, false) => error.because(EndCause::Invalid(problems)),
+            (false, false) => error.because(RunFailure::InvalidObjects { objects: problems }),
         }
     }
 }
@@ -158,8 +158,8 @@ impl From<AppError> for CommandError {
         match error {
             AppError::Cluster { error, .. } => Self::of_record(error, message),
             AppError::NoNewRecord(error) => {
-                let cause = EndCause::NoNewRecord(error.to_string());
-                Self::of_record(error, message).because(cause)
+                let failure = RunFailure::RecordNotCreated { message: error.to_string() };
+                Self::of_record(error, message).because(failure)
             }
             AppError::Locked { .. } => Self::one(
                 ExitCode::Locked,
@@ -186,8 +186,8 @@ impl From<AppError> for CommandError {
                 let hint = format!("`{}` finishes that", moving.command());
                 Self::one(ExitCode::Usage, message, vec![hint])
             }
-            AppError::Missing { app, namespace } => Self::one(ExitCode::Usage, message, Vec::new())
-                .because(EndCause::NoApp(MissingApp { app, namespace, elsewhere: Vec::new() })),
+            AppError::Missing { app: name, namespace } => Self::one(ExitCode::Usage, message, Vec::new())
+                .because(RunFailure::NoApp { app: AppRef { name, namespace }, elsewhere: Vec::new() }),
             AppError::NoLabels { .. } => Self::usage_with_hint(message, "name an API server: --cluster kube"),
             AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => {
                 Self::one(ExitCode::Usage, message, Vec::new())
@@ -203,11 +203,11 @@ impl From<PlanError> for CommandError {
             PlanError::NothingSelected => {
                 let hint = "name other objects with --filter, or with --dangerous-allow-empty-list-of-resources delete \
                             what the app has of these";
-                Self::usage_with_hint(error.to_string(), hint).because(EndCause::Empty)
+                Self::usage_with_hint(error.to_string(), hint).because(RunFailure::NoObjects)
             }
-            PlanError::Ownership(errors, owned) if owned.is_empty() => Self::from(errors),
-            PlanError::Ownership(errors, owned) => Self::from(errors).because(EndCause::Ownership(owned)),
-            PlanError::Cycle(error, objects) => Self::from(vec![error]).because(EndCause::Cycle(objects)),
+            PlanError::Ownership(errors, objects) if objects.is_empty() => Self::from(errors),
+            PlanError::Ownership(errors, objects) => Self::from(errors).because(RunFailure::OwnedByOthers { objects }),
+            PlanError::Cycle(error, objects) => Self::from(vec![error]).because(RunFailure::Cycle { objects }),
             PlanError::Cluster(error) => Self::from(error),
         }
     }

@@ -163,7 +163,7 @@ fn has_begun(planned: &Planned) -> bool {
 fn write(run: &Run, Artefact { folder, suite }: &Artefact) -> Result<(), CommandError> {
     write_suite(folder, suite)?;
     let message = written_experiments(suite.experiments.len(), folder);
-    run.events.send(Event::Diagnostic { code: DiagnosticCode::ExperimentsWritten, message });
+    run.events.send(Event::diagnostic(DiagnosticCode::ExperimentsWritten, message));
     Ok(())
 }
 

@@ -40,10 +40,8 @@ pub async fn look(run: &Run, setup: &Setup, patience: Option<Duration>) -> Resul
     let before = record.resource_version.clone();
     let events = run.events.clone();
     let on_wait = |holder: &lock::LockEntry| {
-        events.send(Event::Diagnostic {
-            code: DiagnosticCode::LockWaiting,
-            message: format!("waiting for the app's lock, held by {}", holder.describe()),
-        });
+        let message = format!("waiting for the app's lock, held by {}", holder.describe());
+        events.send(Event::diagnostic(DiagnosticCode::LockWaiting, message));
     };
     let (cluster, around) = (&*setup.cluster, &run.environment);
     let freed = lock::wait_until_free(cluster, &observed.app, record, around, &run.id, patience, on_wait).await?;

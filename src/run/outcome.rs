@@ -8,7 +8,7 @@ use pushback_deploy::apply::readiness;
 use pushback_deploy::plan::Plan;
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
-use pushback_events::{Counts, EndCause, Event, RunOutcome, Said, Unfinished, UnfinishedLine};
+use pushback_events::{Counts, Event, RunFailure, RunOutcome, Said, UnableRule, Unfinished, UnfinishedLine};
 use pushback_objects::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::{causes, registry};
@@ -33,14 +33,25 @@ pub struct End {
     pub hints: Vec<String>,
     /// Objects that are not done.
     pub unfinished: Vec<UnfinishedLine>,
-    /// The cause, where somebody words it in another way.
-    pub cause: Option<EndCause>,
+    /// The reason of the error, if it is one that programs can use.
+    pub failure: Option<RunFailure>,
+    /// Findings for which preflight refused.
+    pub refusals: Vec<Finding>,
 }
 
 impl End {
     /// An end without unfinished objects.
     pub fn new(code: ExitCode, outcome: RunOutcome, done: Counts) -> Self {
-        Self { code, outcome, done, error: String::new(), hints: Vec::new(), unfinished: Vec::new(), cause: None }
+        Self {
+            code,
+            outcome,
+            done,
+            error: String::new(),
+            hints: Vec::new(),
+            unfinished: Vec::new(),
+            failure: None,
+            refusals: Vec::new(),
+        }
     }
 
     /// The end of a run that failed before anything was written.
@@ -53,11 +64,10 @@ impl End {
             ExitCode::TimedOut => RunOutcome::TimedOut,
             _ => RunOutcome::Failed,
         };
-        let cause = error.cause.clone();
         Self {
             error: error.message(),
             hints: error.hints(),
-            cause,
+            failure: error.failure.clone(),
             ..Self::new(error.code, outcome, Counts::default())
         }
     }
@@ -82,30 +92,21 @@ impl End {
             hints.push(more.to_owned());
         }
         hints.extend(next(report));
-        let findings = report.findings.iter().filter(refusing).cloned().collect();
         let unable = report.rules.iter().flat_map(|rule| {
-            let name = rule.name.clone();
-            rule.unable.iter().map(move |reason| (name.clone(), reason.clone()))
+            rule.unable.iter().map(|reason| UnableRule { rule: rule.name.clone(), reason: reason.clone() })
         });
         Self {
             hints,
-            cause: Some(EndCause::Refused { findings, said: Vec::new(), unable: unable.collect() }),
+            failure: Some(RunFailure::Refused { unable: unable.collect(), said: Vec::new() }),
+            refusals: report.findings.iter().filter(refusing).cloned().collect(),
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
-        }
-    }
-
-    /// Findings for which preflight refused; empty if it did not.
-    pub fn refusals(&self) -> &[Finding] {
-        match &self.cause {
-            Some(EndCause::Refused { findings, .. }) => findings,
-            _ => &[],
         }
     }
 
     /// The same with what the server said of each refused change.
     #[must_use]
     pub fn quoting(mut self, plan: &Plan) -> Self {
-        if let Some(EndCause::Refused { said, .. }) = &mut self.cause {
+        if let Some(RunFailure::Refused { said, .. }) = &mut self.failure {
             let refused = plan.objects.iter().filter_map(|planned| Some((planned, planned.refused.clone()?)));
             said.extend(refused.map(|(planned, (message, reason))| Said {
                 object: planned.change.object.clone(),
@@ -176,7 +177,7 @@ impl End {
         Self {
             error: "waiting timed out".to_owned(),
             unfinished: left.iter().map(line).collect(),
-            cause: Some(EndCause::TimedOut { after: limit.into(), of_object: false }),
+            failure: Some(RunFailure::WaitTimeout { limit: limit.into(), per_object: false }),
             ..Self::new(ExitCode::TimedOut, RunOutcome::TimedOut, Counts::default())
         }
     }
@@ -190,7 +191,7 @@ impl End {
             error: self.error,
             hints: self.hints,
             unfinished: self.unfinished,
-            cause: self.cause.map(Box::new),
+            failure: self.failure.map(Box::new),
             requests,
             elapsed: elapsed.into(),
         }
@@ -268,11 +269,11 @@ impl End {
             (ExitCode::Success, RunOutcome::Succeeded, String::new(), held_by_finalizers(&outcome))
         };
         let is_late = code == ExitCode::TimedOut && outcome.stop == Stop::No;
-        let cause = is_late.then(|| EndCause::TimedOut {
-            after: if outcome.late { outcome.limit } else { outcome.limit_of_object }.into(),
-            of_object: !outcome.late,
+        let failure = is_late.then(|| RunFailure::WaitTimeout {
+            limit: if outcome.late { outcome.limit } else { outcome.limit_of_object }.into(),
+            per_object: !outcome.late,
         });
-        Self { error, hints, cause, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
+        Self { error, hints, failure, unfinished: outcome.unfinished, ..Self::new(code, word, outcome.done) }
     }
 }
 

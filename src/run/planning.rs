@@ -10,7 +10,7 @@ use pushback_deploy::plan::base::BasePlacement;
 use pushback_deploy::plan::desired::{self, Placement};
 use pushback_deploy::plan::{self, NamedDrift, Plan, helm};
 use pushback_events::exit::ExitCode;
-use pushback_events::{EndCause, Event};
+use pushback_events::{Event, RunFailure};
 use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
@@ -86,14 +86,14 @@ async fn plan_against(
         helm::leave_out_hooks(&mut manifests, &mut warnings);
     }
     let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, kinds)).count();
-    let unknown: Vec<(Position, EndCause)> =
+    let unknown: Vec<(Position, RunFailure)> =
         manifests.iter().filter_map(|manifest| unknown_kind(manifest, kinds)).collect();
     let mut wanted = desired::prepare(manifests, kinds, &placement, &mut warnings).map_err(|errors| {
         // An unavailable API group is not an input error.
         let code = if errors.len() == unanswered { ExitCode::Unreachable } else { ExitCode::Usage };
-        let is_told = |(place, _): &(Position, EndCause)| errors.iter().any(|error| error.position == *place);
-        let cause = unknown.into_iter().find(is_told).map(|(_, cause)| cause);
-        CommandError { code, cause, ..CommandError::from(errors) }
+        let is_told = |(place, _): &(Position, RunFailure)| errors.iter().any(|error| error.position == *place);
+        let failure = unknown.into_iter().find(is_told).map(|(_, failure)| failure);
+        CommandError { code, failure, ..CommandError::from(errors) }
     })?;
     for wanted in &mut wanted {
         wanted.update_by_default(options.update_strategy);
@@ -160,11 +160,11 @@ pub async fn add_cascades(setup: &Setup, plan: &mut Plan) {
 }
 
 /// The manifest's kind and its place, if the cluster does not serve it. A definition among the manifests may still bring it.
-fn unknown_kind(manifest: &Manifest, kinds: &Kinds) -> Option<(Position, EndCause)> {
+fn unknown_kind(manifest: &Manifest, kinds: &Kinds) -> Option<(Position, RunFailure)> {
     let object = &manifest.object;
     let is_served = kinds.find(&object.group, &object.version, &object.kind).is_some();
-    let cause = || EndCause::UnknownKind(object.api_version(), object.kind.clone());
-    (!is_served).then(|| (manifest.positions.locate(&["kind".into()]), cause()))
+    let failure = || RunFailure::UnknownKind { api_version: object.api_version(), kind: object.kind.clone() };
+    (!is_served).then(|| (manifest.positions.locate(&["kind".into()]), failure()))
 }
 
 /// Whether the manifest's kind is unknown because its API group does not answer.

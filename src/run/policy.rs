@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
-use pushback_events::EndCause;
+use pushback_events::RunFailure;
 use pushback_manifest::config::custom::RuleScope;
 use pushback_manifest::config::mask::Masker;
 use pushback_manifest::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
@@ -183,14 +183,16 @@ impl Configured {
         let resolved = policy::resolve_from(registry::RULES, default_set, rules, sides, &options.waive);
         let mut policy = resolved.map_err(|errors| {
             let unknown = errors.iter().find_map(|(_, error)| match error {
-                SelectionError::UnknownInFlag(unknown) => Some(EndCause::UnknownRule(unknown.name.clone())),
+                SelectionError::UnknownInFlag(unknown) => {
+                    Some(RunFailure::Flag { flag: "--preflight", value: unknown.name.clone() })
+                }
                 SelectionError::UnknownInConfig { error, .. } => {
-                    Some(EndCause::UnknownRuleInConfig(error.name.clone()))
+                    Some(RunFailure::UnknownRule { rule: error.name.clone() })
                 }
                 _ => None,
             });
             let errors: Vec<InputError> = errors.iter().map(|error| self.placed(error)).collect();
-            CommandError { cause: unknown, ..CommandError::from(errors) }
+            CommandError { failure: unknown, ..CommandError::from(errors) }
         })?;
         for loosened in &mut policy.selection.loosened {
             loosened.position = loosened.position.take().or_else(|| self.place_of(loosened));

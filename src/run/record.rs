@@ -8,7 +8,7 @@ use pushback_app::record::{AppName, Observed, QUALIFIED_SUFFIX, observe};
 use pushback_app::rename::{self, Mover};
 use pushback_app::{error::AppError, moving::Place};
 use pushback_cluster::Address;
-use pushback_events::EndCause;
+use pushback_events::RunFailure;
 use pushback_system::atomic_file;
 use serde_json::json;
 
@@ -55,7 +55,8 @@ pub fn check_labels(setup: &Setup, observed: &Observed) -> Result<(), CommandErr
     for (key, wanted) in &setup.record.labels {
         if let Some(found) = record.labels.get(key).filter(|found| *found != wanted) {
             let message = format!("label {key} of app {} is {found} and cannot become {wanted}", observed.app.name);
-            return Err(CommandError::usage(message).because(EndCause::RecordLabel(key.clone())));
+            let failure = RunFailure::Flag { flag: "--labels", value: key.clone() };
+            return Err(CommandError::usage(message).because(failure));
         }
     }
     Ok(())

@@ -61,7 +61,7 @@ impl Rename {
         if observed.record.is_none() {
             // The record may have moved before an earlier run was interrupted.
             let Some(moved) = observe(&*cluster, &to).await?.record else {
-                return Err(unknown_app::error_of_rename(&*cluster, &from).await);
+                return Err(unknown_app::error(&*cluster, &from).await);
             };
             is_qualified = moved.address.name.ends_with(QUALIFIED_SUFFIX);
         }

@@ -72,7 +72,7 @@ pub fn parse(path: &Path, text: &str) -> Result<FactsFile, CommandError> {
             FactsError::Newer(_) => (ExitCode::Stale, at(0, 0), "use the version that has written it"),
         };
         let error = InputError { message: error.to_string(), position, hints: vec![hint.to_owned()] };
-        CommandError { code, errors: vec![error], cause: None }
+        CommandError { code, errors: vec![error], failure: None }
     })?;
     Ok(file)
 }
@@ -95,7 +95,7 @@ pub fn judge(path: &Path, file: &FactsFile, config: &[String]) -> Result<Replaye
             position: Position { file: path.display().to_string(), ..Position::default() },
             hints: vec![hint.to_owned()],
         };
-        CommandError { code: ExitCode::Usage, errors: errors.into_iter().map(error).collect(), cause: None }
+        CommandError { code: ExitCode::Usage, errors: errors.into_iter().map(error).collect(), failure: None }
     })?;
     let report = file.report.clone().report(&verdict, &file.judged_by.today);
     let is_the_same = facts_file::digest_of(&report) == file.named.report;

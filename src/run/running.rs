@@ -9,7 +9,7 @@ use pushback_app::record::AppName;
 use pushback_cluster::{Cluster, Notice, Notices};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
-use pushback_events::{DiagnosticCode, EndCause, Event, Events};
+use pushback_events::{DiagnosticCode, Event, Events, RunFailure};
 use pushback_manifest::InputWarning;
 use pushback_objects::Invocation;
 use pushback_system::environment::Environment;
@@ -70,8 +70,8 @@ fn nobody() -> CommandError {
 fn agreed(answer: io::Result<bool>) -> Result<(), CommandError> {
     match answer {
         Ok(true) => Ok(()),
-        Ok(false) => Err(CommandError::usage("stopped: the change was not confirmed").because(EndCause::Declined)),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(nobody().because(EndCause::NoAnswer)),
+        Ok(false) => Err(CommandError::usage("stopped: the change was not confirmed").because(RunFailure::Declined)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(nobody().because(RunFailure::NoAnswer)),
         Err(error) => Err(CommandError::usage(format!("failed to ask: {error}"))),
     }
 }
@@ -216,12 +216,12 @@ impl Run {
 
     /// Reports what is being done before the plan and verdict are known.
     pub fn planning(&self, what: impl Into<String>) {
-        self.events.send(Event::Diagnostic { code: DiagnosticCode::Planning, message: what.into() });
+        self.events.send(Event::diagnostic(DiagnosticCode::Planning, what));
     }
 
     /// Announces an action, and waits until that is on the screen.
     pub fn announce(&self, what: &str) {
-        self.events.send(Event::Diagnostic { code: DiagnosticCode::CredentialPlugin, message: what.to_owned() });
+        self.events.send(Event::diagnostic(DiagnosticCode::CredentialPlugin, what));
         self.terminal.settle(&self.events);
     }
 

@@ -192,5 +192,5 @@ pub fn stale(mut moved: Vec<String>, hint: &str) -> CommandError {
         moved.push(format!("and {more} more"));
     }
     let error = |message| InputError { message, position: Default::default(), hints: vec![hint.to_owned()] };
-    CommandError { code: ExitCode::Stale, errors: moved.into_iter().map(error).collect(), cause: None }
+    CommandError { code: ExitCode::Stale, errors: moved.into_iter().map(error).collect(), failure: None }
 }

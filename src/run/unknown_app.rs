@@ -6,7 +6,7 @@ use std::fmt;
 use pushback_app::identity::RECORD_LABEL;
 use pushback_app::record::{AppName, config_map_kind};
 use pushback_cluster::{Cluster, ListQuery, list_all};
-use pushback_events::{EndCause, MissingApp};
+use pushback_events::{AppRef, RunFailure};
 use pushback_objects::suggest::nearest;
 use pushback_objects::{ObjectExt, bookkeeping};
 
@@ -45,17 +45,8 @@ impl fmt::Display for Unknown {
 pub async fn error(cluster: &dyn Cluster, app: &AppName) -> CommandError {
     let found = look(cluster, app).await;
     let error = CommandError::usage_with_hint(found.to_string(), "`pushback list -A` shows all apps");
-    let AppName { name: app, namespace } = app.clone();
-    error.because(EndCause::NoApp(MissingApp { app, namespace, elsewhere: found.elsewhere }))
-}
-
-/// The error of a rename of an app that does not exist.
-pub async fn error_of_rename(cluster: &dyn Cluster, app: &AppName) -> CommandError {
-    let error = error(cluster, app).await;
-    match error.cause.clone() {
-        Some(EndCause::NoApp(missing)) => error.because(EndCause::NoAppToRename(missing)),
-        _ => error,
-    }
+    let AppName { name, namespace } = app.clone();
+    error.because(RunFailure::NoApp { app: AppRef { name, namespace }, elsewhere: found.elsewhere })
 }
 
 /// Looks for apps that may be meant instead.

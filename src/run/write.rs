@@ -187,7 +187,9 @@ impl Writing<'_> {
             let is_recorded = plan.observed.record.is_some() && app.defining_label().is_none();
             if (history.started.is_some() || keep == 0) && is_recorded {
                 let deleted = history::trim(cluster, app, &plan.label_value, keep).await;
-                self.run.events.send(Event::HistoryTrimmed { deleted });
+                if deleted > 0 {
+                    self.run.events.send(Event::HistoryTrimmed { deleted });
+                }
             }
         };
         futures::join!(note, self.close(plan, session, union, outcome, history, &summary), trim);

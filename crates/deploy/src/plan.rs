@@ -61,7 +61,7 @@ use pushback_app::inventory::{Entry, Inventory};
 use pushback_app::record::{Observed, Record};
 use pushback_cluster::{Address, ClusterError, Kind};
 use pushback_crd::definition::CarryOver;
-use pushback_events::Owned;
+use pushback_events::OwnedObject;
 use pushback_manifest::InputError;
 use pushback_manifest::config::Config;
 use pushback_objects::{Finding, ObjectKey, ObjectRef, Position};
@@ -242,7 +242,7 @@ pub enum PlanError {
     NothingSelected,
     /// Objects belong to other apps.
     #[error("{}", .0.iter().map(|error| error.message.as_str()).collect::<Vec<_>>().join("; "))]
-    Ownership(Vec<InputError>, Vec<Owned>),
+    Ownership(Vec<InputError>, Vec<OwnedObject>),
 }
 
 impl Plan {

@@ -1,6 +1,4 @@
-//! Every exit code, and what becomes of each in kapp's voice. No other module defines one.
-
-use pushback_system::environment::Voice;
+//! Every exit code. No other module defines one.
 
 /// How the process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,19 +44,8 @@ impl ExitCode {
     }
 }
 
-impl ExitCode {
-    /// What the process returns. kapp knows success, failure, and the codes of its two exit-status flags; a signal ends
-    /// it, which shells report as here.
-    #[must_use]
-    pub fn process_code(self, voice: Voice) -> std::process::ExitCode {
-        let code = match (voice, self) {
-            (Voice::Pushback, code)
-            | (
-                Voice::Kapp,
-                code @ (Self::Success | Self::NoChanges | Self::Changes | Self::Interrupted | Self::Terminated),
-            ) => code.code(),
-            (Voice::Kapp, _) => Self::Usage.code(),
-        };
-        code.into()
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        code.code().into()
     }
 }

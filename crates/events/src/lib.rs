@@ -4,6 +4,7 @@
 mod details;
 mod events;
 pub mod exit;
+mod failure;
 mod group;
 mod logs;
 pub mod stop;
@@ -19,10 +20,9 @@ use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome, RuleRe
 use pushback_preflight::waiver::BroadWaiver;
 use serde::{Deserialize, Serialize};
 
-pub use details::{
-    ConditionMeaning, EndCause, MatchedCondition, MissingApp, OutOfBounds, Owned, Said, SeenObject, Target, Whole,
-};
+pub use details::{ConditionMeaning, MatchedCondition, Said, SeenObject, Target, Whole};
 pub use events::Events;
+pub use failure::{AppRef, OwnedObject, RunFailure, UnableRule};
 pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 
@@ -118,8 +118,7 @@ words! {
         Planning = "planning",
         /// Another run holds the lock.
         LockWaiting = "lock-waiting",
-        /// There is no app of this name.
-        /// There is no app of this name.
+        /// No app has this name.
         NoApp = "no-app",
         /// A group has no app.
         NoGroup = "no-group",
@@ -177,20 +176,10 @@ pub enum Event {
         /// The apps, in the order of the run.
         apps: Vec<GroupApp>,
     },
-    /// An app of a group has its turn. Not part of the JSON form, where `run.start` tells it.
-    #[serde(skip)]
-    AppStart {
-        /// App name.
-        app: String,
-        /// Namespace of its record.
-        namespace: String,
-        /// The directory that it is applied from; `None` if it is deleted.
-        directory: Option<String>,
-    },
-    /// The oldest changes of the app's history were deleted. Not part of the JSON form.
-    #[serde(skip)]
+    /// The oldest changes in the app's history were deleted.
+    #[serde(rename = "history.trimmed")]
     HistoryTrimmed {
-        /// How many.
+        /// Number of deleted changes.
         deleted: usize,
     },
     /// An app of a group is done.
@@ -272,7 +261,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
         /// The server's reason for a failure, such as `Invalid`.
-        #[serde(skip)]
+        #[serde(skip_serializing_if = "String::is_empty")]
         reason: String,
         /// Duration of the write.
         elapsed: Millis,
@@ -285,12 +274,6 @@ pub enum Event {
         object: ObjectRef,
         /// The operation.
         operation: Operation,
-    },
-    /// An app that is asked for does not exist. Not part of the JSON form, where a diagnostic tells it.
-    #[serde(skip)]
-    NoApp {
-        /// Other namespaces with an app of this name.
-        elsewhere: Vec<String>,
     },
     /// The state of an awaited object; sent when it changes.
     #[serde(rename = "wait.progress")]
@@ -371,6 +354,9 @@ pub enum Event {
         code: DiagnosticCode,
         /// The text, one sentence.
         message: String,
+        /// Other namespaces with an app of this name, if the app does not exist.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        elsewhere: Vec<String>,
     },
     /// The run is over. Always the last event.
     #[serde(rename = "run.end")]
@@ -390,9 +376,9 @@ pub enum Event {
         /// Objects that are not written or not ready, with the reason.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unfinished: Vec<UnfinishedLine>,
-        /// Why it ended without success, where somebody words it in another way.
-        #[serde(skip)]
-        cause: Option<Box<EndCause>>,
+        /// The reason of the error, if it has one that programs can use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<Box<RunFailure>>,
         /// Requests sent to the cluster; 0 if it does not count them.
         requests: u64,
         /// Time since the start.
@@ -401,11 +387,16 @@ pub enum Event {
 }
 
 impl Event {
+    /// Creates a diagnostic that is only a text.
+    pub fn diagnostic(code: DiagnosticCode, message: impl Into<String>) -> Self {
+        Self::Diagnostic { code, message: message.into(), elsewhere: Vec::new() }
+    }
+
     /// Whether the event is part of the JSON form.
     #[must_use]
     pub fn is_public(&self) -> bool {
         match self {
-            Self::Completed { .. } | Self::NoApp { .. } | Self::AppStart { .. } | Self::HistoryTrimmed { .. } => false,
+            Self::Completed { .. } => false,
             Self::Log { log } => log.is_public(),
             _ => true,
         }

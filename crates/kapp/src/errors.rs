@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pushback_cluster::ALREADY_EXISTS;
 use pushback_events::exit::ExitCode;
-use pushback_events::{EndCause, MissingApp, OutOfBounds, Owned, Said, Unfinished, UnfinishedLine};
+use pushback_events::{AppRef, OwnedObject, RunFailure, Said, UnableRule, Unfinished, UnfinishedLine};
 use pushback_manifest::collect::Problem;
 use pushback_objects::{Finding, ObjectRef};
 use pushback_preflight::{Operation, registry};
@@ -19,8 +19,12 @@ pub struct End<'e> {
     pub code: u8,
     /// Its error.
     pub error: &'e str,
-    /// Why.
-    pub cause: Option<&'e EndCause>,
+    /// Its reason.
+    pub failure: Option<&'e RunFailure>,
+    /// Findings for which preflight refused.
+    pub refusals: &'e [Finding],
+    /// Whether the command is `rename`.
+    pub is_rename: bool,
     /// Objects that are not done.
     pub unfinished: &'e [UnfinishedLine],
     /// How they were when the wait for them ended, in kapp's words.
@@ -67,66 +71,63 @@ pub fn text(end: &End<'_>) -> String {
             return listed("", several.iter().map(api_error_on_a_line).chain(waits));
         }
     }
-    match end.cause {
-        Some(EndCause::Declined) => "Stopped".to_owned(),
-        Some(EndCause::NoAnswer) => "Asking for confirmation:\n  EOF".to_owned(),
-        Some(EndCause::NoApp(missing)) => no_app(missing, ": "),
-        Some(EndCause::NoAppToRename(missing)) => no_app(missing, ""),
-        Some(EndCause::RecordLabel(key)) => format!("Expected label '{key}' value to remain same"),
-        Some(EndCause::NoNewName) => "Expected either --new-name or/and --new-namespace to be supplied".to_owned(),
-        Some(EndCause::Ownership(owned)) => ownership(owned),
-        Some(EndCause::Empty) => "Trying to apply empty set of resources will result in deletion of resources on \
+    let Some(failure) = end.failure else { return never_ready(end).unwrap_or_else(|| end.error.to_owned()) };
+    match failure {
+        RunFailure::Declined => "Stopped".to_owned(),
+        RunFailure::NoAnswer => "Asking for confirmation:\n  EOF".to_owned(),
+        RunFailure::Flag { flag, value } => wrong_flag(flag, value).unwrap_or_else(|| end.error.to_owned()),
+        RunFailure::NoFile { file } => format!("stat {file}: no such file or directory"),
+        RunFailure::NoObjects => "Trying to apply empty set of resources will result in deletion of resources on \
                                   cluster. Refusing to continue unless --dangerous-allow-empty-list-of-resources is \
                                   specified."
             .to_owned(),
-        Some(EndCause::NoInputs) => {
-            "Expected at least one --file (-f) specified with a file or directory path".to_owned()
-        }
-        Some(EndCause::FilterAge) => {
-            "Expected age filter to be either empty or parseable time.Duration (example: 5m+, \
-                                      24h-; valid units: ns, us, ms, s, m, h)"
-                .to_owned()
-        }
-        Some(EndCause::NoDirectory(path)) => {
-            format!("Reading directory '{path}': open {path}: no such file or directory")
-        }
-        Some(EndCause::Invalid(problems)) => invalid(problems),
-        Some(EndCause::OutOfBounds(objects)) => out_of_bounds(objects),
-        Some(EndCause::UnknownKind(version, kind)) => format!(
-            "Expected to find kind '{version}/{kind}', but did not:\n- Kubernetes API server did not have matching \
+        RunFailure::InvalidObjects { objects } => invalid(objects),
+        RunFailure::NotAllowed { objects } => not_allowed(objects),
+        RunFailure::OwnedByOthers { objects } => ownership(objects),
+        RunFailure::UnknownKind { api_version, kind } => format!(
+            "Expected to find kind '{api_version}/{kind}', but did not:\n- Kubernetes API server did not have matching \
              apiVersion + kind\n- No matching CRD was found in given configuration"
         ),
-        Some(EndCause::TimedOut { after, of_object }) => timed_out(end, after.0, *of_object),
-        Some(EndCause::UnknownRule(name)) => {
-            format!(
-                "invalid argument \"{name}\" for \"--preflight\" flag: unknown preflight check \"{name}\" specified"
-            )
-        }
-        Some(EndCause::UnknownRuleInConfig(name)) => {
-            format!("preflight configuration settings failed: unknown preflight check in configuration: \"{name}\"")
-        }
-        Some(EndCause::Cycle(objects)) => {
+        RunFailure::Cycle { objects } => {
             let names: Vec<String> = objects.iter().map(|object| format!("[{}]", words::described(object))).collect();
             let repeated = objects.last().map(words::described).unwrap_or_default();
             format!("Detected cycle while ordering changes: {} (found repeated: {repeated})", names.join(" -> "))
         }
-        Some(EndCause::Refused { findings, said, unable }) => {
+        RunFailure::UnknownRule { rule } => {
+            format!("preflight configuration settings failed: unknown preflight check in configuration: \"{rule}\"")
+        }
+        RunFailure::NoApp { app, elsewhere } => no_app(app, elsewhere, if end.is_rename { "" } else { ": " }),
+        RunFailure::RecordNotCreated { message } => format!("Creating app: {message}"),
+        RunFailure::Refused { unable, said } => {
             let is_of_rule = |finding: &&Finding| finding.rule != registry::SERVER;
-            match (findings.iter().find(is_of_rule), said.first()) {
-                (Some(first), _) => refused(&first.rule, findings),
-                (None, Some(said)) => api_error(said),
-                (None, None) => match unable.first() {
-                    Some((rule, reason)) => {
-                        format!("preflight checks failed: running preflight check \"{rule}\": {reason}")
-                    }
-                    None => end.error.to_owned(),
-                },
+            match (end.refusals.iter().find(is_of_rule), said.first(), unable.first()) {
+                (Some(first), ..) => refused(&first.rule, end.refusals),
+                (None, Some(said), _) => api_error(said),
+                (None, None, Some(UnableRule { rule, reason })) => {
+                    format!("preflight checks failed: running preflight check \"{rule}\": {reason}")
+                }
+                (None, None, None) => end.error.to_owned(),
             }
         }
-        Some(EndCause::NoFile(name)) => format!("stat {name}: no such file or directory"),
-        Some(EndCause::NoNewRecord(reason)) => format!("Creating app: {reason}"),
-        None => never_ready(end).unwrap_or_else(|| end.error.to_owned()),
+        RunFailure::WaitTimeout { limit, per_object } => timed_out(end, limit.0, *per_object),
     }
+}
+
+/// Returns the text for a flag that is missing or wrong, if kapp has one.
+fn wrong_flag(flag: &str, value: &str) -> Option<String> {
+    Some(match flag {
+        "--labels" => format!("Expected label '{value}' value to remain same"),
+        "--new-name" => "Expected either --new-name or/and --new-namespace to be supplied".to_owned(),
+        "--file" => "Expected at least one --file (-f) specified with a file or directory path".to_owned(),
+        "--filter-age" => "Expected age filter to be either empty or parseable time.Duration (example: 5m+, 24h-; \
+                           valid units: ns, us, ms, s, m, h)"
+            .to_owned(),
+        "--directory" => format!("Reading directory '{value}': open {value}: no such file or directory"),
+        "--preflight" => {
+            format!("invalid argument \"{value}\" for \"{flag}\" flag: unknown preflight check \"{value}\" specified")
+        }
+        _ => return None,
+    })
 }
 
 /// The text for an object that nobody has created.
@@ -151,11 +152,13 @@ pub fn of_write(said: &Said) -> String {
 
 /// The text for a command without a run.
 #[must_use]
-pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
+pub fn of_command(error: &str, code: u8, failure: Option<&RunFailure>, is_rename: bool) -> String {
     text(&End {
         code,
         error,
-        cause,
+        failure,
+        refusals: &[],
+        is_rename,
         unfinished: &[],
         endings: &BTreeMap::new(),
         all_errors: false,
@@ -169,9 +172,9 @@ pub fn of_command(error: &str, code: u8, cause: Option<&EndCause>) -> String {
 /// `App 'shop' (namespace: x) does not exist (hint: found app 'shop' in other namespaces: a, b, c, ...)`, with what the
 /// command says before the hint.
 #[must_use]
-pub fn no_app(missing: &MissingApp, before_hint: &str) -> String {
+pub fn no_app(app: &AppRef, elsewhere: &[String], before_hint: &str) -> String {
     const SHOWN: usize = 3;
-    let MissingApp { app, namespace, elsewhere } = missing;
+    let AppRef { name: app, namespace } = app;
     let hint = if elsewhere.is_empty() {
         String::new()
     } else {
@@ -238,10 +241,10 @@ fn failed_waits(end: &End<'_>) -> Vec<[String; 2]> {
         .collect()
 }
 
-fn ownership(owned: &[Owned]) -> String {
-    let line = |owned: &Owned| {
+fn ownership(owned: &[OwnedObject]) -> String {
+    let line = |owned: &OwnedObject| {
         let whose = match &owned.app {
-            Some((name, namespace)) => {
+            Some(AppRef { name, namespace }) => {
                 format!("different app '{name}' namespace: {namespace} (label '{}')", owned.label)
             }
             None => format!("different label '{}'", owned.label),
@@ -268,8 +271,8 @@ fn invalid(problems: &[Problem]) -> String {
     format!("Uniqueness errors:{}", problems.iter().map(line).collect::<String>())
 }
 
-fn out_of_bounds(objects: &[OutOfBounds]) -> String {
-    let line = |outside: &OutOfBounds| {
+fn not_allowed(objects: &[Problem]) -> String {
+    let line = |outside: &Problem| {
         let object = words::described(&outside.object);
         let origin = origin(&outside.file, outside.document);
         match outside.object.namespace.is_empty() {
@@ -462,7 +465,9 @@ mod tests {
         let end = End {
             code: 20,
             error: "",
-            cause: None,
+            failure: None,
+            refusals: &[],
+            is_rename: false,
             unfinished: &[],
             endings: &BTreeMap::new(),
             all_errors: true,

@@ -1,7 +1,7 @@
 //! A run as kapp tells it: the target, the changes, then applying and waiting in batches. The engine starts a change as
 //! soon as what it waits for is done; what starts together is one batch here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use pushback_cluster::NOT_FOUND;
 use pushback_events::exit::ExitCode;
 use pushback_events::{
-    Awaited, ChangeOutcome, DiagnosticCode, EndCause, Event, MissingApp, PlannedLine, Said, WaitOutcome,
+    AppRef, Awaited, ChangeOutcome, DiagnosticCode, Event, GroupApp, PlannedLine, RunFailure, Said, WaitOutcome,
 };
-use pushback_objects::ObjectRef;
+use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::{Operation, registry};
 use serde_json::Value;
 
@@ -33,6 +33,8 @@ pub struct KappRenderer {
     app: String,
     namespace: String,
     is_target_told: bool,
+    /// The apps of a group whose turn is to come, with the namespace of their records.
+    turns: VecDeque<(GroupApp, String)>,
     /// Changes that were deleted from the history.
     trimmed: usize,
     /// Changes of the plan, with what is only waited for.
@@ -50,6 +52,8 @@ pub struct KappRenderer {
     waiting: usize,
     /// Lines about waits, held back until everything of the batch is written.
     held: Vec<String>,
+    /// Number of changes that the held lines report as done.
+    held_done: usize,
     /// The counts in the last header about waiting.
     told: Option<(usize, usize)>,
     /// The plan that is shown: it is made anew where the app gets another name first.
@@ -63,6 +67,8 @@ pub struct KappRenderer {
     /// Only a part of the app is deleted.
     is_partial: bool,
     failed_writes: Vec<Said>,
+    /// Findings for which preflight refuses.
+    refusals: Vec<Finding>,
     /// Objects that exist already, and that nothing is done about.
     present: BTreeSet<ObjectRef>,
     /// Objects that somebody else creates, and whether they were missing.
@@ -94,6 +100,7 @@ impl KappRenderer {
             app: String::new(),
             namespace: String::new(),
             is_target_told: false,
+            turns: VecDeque::new(),
             trimmed: 0,
             total: 0,
             done: 0,
@@ -103,6 +110,7 @@ impl KappRenderer {
             blocked_to_the_end: None,
             waiting: 0,
             held: Vec::new(),
+            held_done: 0,
             told: None,
             shown: None,
             kept: Vec::new(),
@@ -110,12 +118,22 @@ impl KappRenderer {
             unawaited: BTreeSet::new(),
             is_partial: false,
             failed_writes: Vec::new(),
+            refusals: Vec::new(),
             present: BTreeSet::new(),
             awaited: Vec::new(),
             absent: None,
             waits: BTreeMap::new(),
             endings: BTreeMap::new(),
         }
+    }
+
+    /// Prints which app of a group has its turn.
+    fn start_app(&mut self) {
+        let Some((GroupApp { app, directory, .. }, namespace)) = self.turns.pop_front() else { return };
+        self.ui.line(&match directory {
+            Some(path) => format!("--- deploying app '{app}' (namespace: {namespace}) from {path}"),
+            None => format!("--- deleting app '{app}' (namespace: {namespace})"),
+        });
     }
 
     fn timed(&mut self, now: Moment, text: &str) {
@@ -154,7 +172,7 @@ impl KappRenderer {
             return;
         }
         let held = std::mem::take(&mut self.held);
-        let finished = held.iter().filter(|line| line.starts_with("ok: ")).count();
+        let finished = std::mem::take(&mut self.held_done);
         let before = (self.waiting + finished, self.done - finished);
         if !held.is_empty() || self.told.is_none() {
             if self.told != Some(before) {
@@ -296,6 +314,7 @@ impl KappRenderer {
         self.waits.remove(object);
         self.waiting = self.waiting.saturating_sub(1);
         self.done += 1;
+        self.held_done += 1;
         self.held.push(format!("ok: {wait} {}", words::described(object)));
         if let Some(ending) = self.endings.remove(object).filter(|ending| !ending.is_empty()) {
             self.held.push(format!(" ^ {ending}"));
@@ -325,21 +344,25 @@ impl Renderer for KappRenderer {
                     self.is_target_told = true;
                 }
             }
-            Event::AppStart { app, namespace, directory } => {
-                let line = match directory {
-                    Some(path) => format!("--- deploying app '{app}' (namespace: {namespace}) from {path}"),
-                    None => format!("--- deleting app '{app}' (namespace: {namespace})"),
-                };
-                self.ui.line(&line);
-                self.shown = None;
+            Event::Group { command, namespace, apps, .. } => {
+                let apps = apps.iter().filter(|app| command != "diff" || app.later.is_none());
+                self.turns = apps.map(|app| (app.clone(), namespace.clone())).collect();
+                self.start_app();
             }
             Event::HistoryTrimmed { deleted } => self.trimmed = *deleted,
             Event::AppEnd { exit_code, .. } => {
                 self.tell_waits(now);
                 self.complete(*exit_code, now);
                 (self.total, self.is_partial, self.shown) = (0, false, None);
+                self.start_app();
             }
-            Event::Plan { changes, others, .. } => self.plan(changes, others, now),
+            Event::Plan { changes, others, .. } => {
+                self.refusals.clear();
+                self.plan(changes, others, now);
+            }
+            Event::Finding { finding, .. } if finding.severity == Severity::Error && finding.waived.is_none() => {
+                self.refusals.push((**finding).clone());
+            }
             Event::ChangeStart { object, operation } => {
                 if self.starting.is_empty() {
                     self.tell_waits(now);
@@ -410,10 +433,9 @@ impl Renderer for KappRenderer {
             {
                 self.ui.note(&format!("Warning: {position}: {message}\n"));
             }
-            Event::NoApp { elsewhere } => {
-                let (app, namespace) = (self.app.clone(), self.namespace.clone());
-                let missing = MissingApp { app, namespace, elsewhere: elsewhere.clone() };
-                self.ui.line(&errors::no_app(&missing, ""));
+            Event::Diagnostic { code: DiagnosticCode::NoApp, elsewhere, .. } => {
+                let app = AppRef { name: self.app.clone(), namespace: self.namespace.clone() };
+                self.ui.line(&errors::no_app(&app, elsewhere, ""));
             }
             Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, .. } => {
                 let (app, namespace) = (&self.app, &self.namespace);
@@ -424,22 +446,24 @@ impl Renderer for KappRenderer {
                 self.ui.line(&text);
                 self.is_partial = true;
             }
-            Event::RunEnd { exit_code, error, cause, unfinished, .. } => {
+            Event::RunEnd { exit_code, error, failure, unfinished, .. } => {
                 self.tell_later(now, true);
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
-                let cause = cause.as_deref();
-                if let Some(EndCause::Refused { said, findings, .. }) = cause
+                let failure = failure.as_deref();
+                if let Some(RunFailure::Refused { said, .. }) = failure
                     && !said.is_empty()
                     && !is_diff
-                    && findings.iter().all(|finding| finding.rule == registry::SERVER)
+                    && self.refusals.iter().all(|finding| finding.rule == registry::SERVER)
                 {
                     self.refused_batch(said, now);
                 }
                 let text = errors::text(&errors::End {
                     code: *exit_code,
                     error,
-                    cause,
+                    failure,
+                    refusals: &self.refusals,
+                    is_rename: false,
                     unfinished,
                     endings: &self.endings,
                     all_errors: self.ui.style().all_errors,

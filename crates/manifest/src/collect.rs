@@ -15,6 +15,7 @@ use pushback_conversion as conversion;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Position, Positions};
 use pushback_preflight::parallel;
 use pushback_releases::model_file;
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -57,7 +58,7 @@ pub struct LoadError {
 }
 
 /// An object that cannot be applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// What is known of the object.
     pub object: ObjectRef,
@@ -65,7 +66,8 @@ pub struct Problem {
     pub file: String,
     /// The number of the document in the file, from 1.
     pub document: usize,
-    /// The fields that are missing, or hold no text; none if the object is there twice, with different content.
+    /// Required fields that are missing, or hold no text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<&'static str>,
 }
 

@@ -23,5 +23,5 @@ use pushback_events::{DiagnosticCode, Event, Events};
 
 /// Tells something worth knowing about stored objects.
 pub fn note(events: &Events, message: String) {
-    events.send(Event::Diagnostic { code: DiagnosticCode::Storage, message });
+    events.send(Event::diagnostic(DiagnosticCode::Storage, message));
 }

@@ -7,34 +7,15 @@ use secrecy::SecretString;
 
 use crate::redact;
 
-/// The tool whose command line, texts and exit codes users and scripts get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Voice {
-    /// pushback's own.
-    #[default]
-    Pushback,
-    /// kapp's.
-    Kapp,
-}
-
-impl Voice {
-    /// The voice of this process: by `PUSHBACK_VOICE`, else by the name under which it was started.
-    #[must_use]
-    pub fn of_process() -> Self {
+/// File name of this program without its ending: `kapp`, or a release's, `kapp-linux-amd64`. `PUSHBACK_VOICE` can
+/// replace it with `kapp` or `pushback`.
+#[must_use]
+pub fn program_name() -> String {
+    let chosen = std::env::var("PUSHBACK_VOICE").ok().filter(|name| ["kapp", "pushback"].contains(&name.as_str()));
+    chosen.unwrap_or_else(|| {
         let program = std::env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
-        let name = program.file_stem().unwrap_or_default().to_string_lossy();
-        Self::of(&name, std::env::var("PUSHBACK_VOICE").ok().as_deref())
-    }
-
-    /// `name` is the program's file name without its ending: `kapp`, or a release's, `kapp-linux-amd64`.
-    fn of(name: &str, wanted: Option<&str>) -> Self {
-        match wanted {
-            Some("kapp") => Self::Kapp,
-            Some("pushback") => Self::Pushback,
-            _ if name == "kapp" || name.starts_with("kapp-") => Self::Kapp,
-            _ => Self::Pushback,
-        }
-    }
+        program.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    })
 }
 
 /// What a run knows about its surroundings. Tests build their own.
@@ -243,16 +224,6 @@ mod tests {
         assert_eq!(reason(&Error::from_raw_os_error(2)), "no such file or directory");
         assert_eq!(reason(&Error::other("TLS handshake failed")), "TLS handshake failed");
         assert_eq!(reason(&Error::other("")), "");
-    }
-
-    #[test]
-    fn the_voice_goes_by_the_variable_and_then_by_the_name() {
-        let kapp = ["kapp", "kapp-linux-amd64", "kapp-darwin-arm64"];
-        assert!(kapp.iter().all(|name| Voice::of(name, None) == Voice::Kapp));
-        assert!(["pushback", "kappa", ""].iter().all(|name| Voice::of(name, None) == Voice::Pushback));
-        assert_eq!(Voice::of("pushback", Some("kapp")), Voice::Kapp);
-        assert_eq!(Voice::of("kapp", Some("pushback")), Voice::Pushback);
-        assert_eq!(Voice::of("kapp", Some("")), Voice::Kapp);
     }
 
     #[test]

@@ -44,11 +44,11 @@ pub(super) fn object(group: &str, kind: &str, name: &str) -> ObjectRef {
 }
 
 pub(super) fn diagnostic(message: &str) -> Event {
-    Event::Diagnostic { code: DiagnosticCode::Experiment, message: message.to_owned() }
+    Event::diagnostic(DiagnosticCode::Experiment, message)
 }
 
 pub(super) fn planning(message: &str) -> Event {
-    Event::Diagnostic { code: DiagnosticCode::Planning, message: message.to_owned() }
+    Event::diagnostic(DiagnosticCode::Planning, message)
 }
 
 pub(super) fn run_start(command: &str) -> Event {
@@ -71,7 +71,7 @@ pub(super) fn run_end(outcome: RunOutcome, code: ExitCode, error: &str, unfinish
         error: error.to_owned(),
         hints: vec!["do the next thing".to_owned()],
         unfinished,
-        cause: None,
+        failure: None,
         requests: 214,
         elapsed: Millis(72_000),
     }
@@ -275,7 +275,7 @@ pub(super) fn hostile() -> Vec<Event> {
         },
         Event::Retry { request: evil(), reason: evil(), attempt: 9, delay: Millis(9_000) },
         Event::Warning { code: evil(), message: evil(), object: Some(web.clone()), position: Some(position) },
-        Event::Diagnostic { code: DiagnosticCode::Experiment, message: evil() },
+        Event::diagnostic(DiagnosticCode::Experiment, evil()),
         Event::Log { log: LogEvent { source, part: LogPart::Line(evil()) } },
         change_start(&web, Operation::Update),
         change_done(&web, Operation::Update, ChangeOutcome::Failed, &evil()),

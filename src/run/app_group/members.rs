@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use pushback_app::identity::{QUALIFIED_SUFFIX, RECORD_LABEL};
 use pushback_app::record::config_map_kind;
 use pushback_cluster::{Cluster, ClusterError, ListQuery, list_all};
-use pushback_events::{EndCause, GroupApp};
+use pushback_events::{GroupApp, RunFailure};
 use pushback_objects::ObjectExt;
 use pushback_system::environment::reason;
 
@@ -75,7 +75,7 @@ pub(super) enum Links {
 pub(super) fn of_directories(group: &str, directory: &str, links: Links) -> Result<Vec<Member>, CommandError> {
     let unread = |error: std::io::Error| {
         let message = format!("directory {directory} cannot be read: {}", reason(&error));
-        CommandError::usage(message).because(EndCause::NoDirectory(directory.to_owned()))
+        CommandError::usage(message).because(RunFailure::Flag { flag: "--directory", value: directory.to_owned() })
     };
     let root = Path::new(directory).canonicalize().map_err(unread)?;
     let mut members = Vec::new();

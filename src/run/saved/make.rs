@@ -75,7 +75,7 @@ impl SavePlan {
         };
         atomic_file::replace(&path, saved.render().as_bytes()).map_err(unwritable)?;
         let message = format!("plan written to {}, valid until {}", path.display(), saved.expires);
-        run.events.send(Event::Diagnostic { code: DiagnosticCode::PlanSaved, message });
+        run.events.send(Event::diagnostic(DiagnosticCode::PlanSaved, message));
         let apply = run.invocation().command(&["apply", "--plan", &path.to_string_lossy()]);
         let hints = vec![format!("`{apply}` carries it out as long as nothing has moved")];
         let end = End { hints, ..End::of_diff(plan.has_changes(), exit_status) };

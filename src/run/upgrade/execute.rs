@@ -341,7 +341,7 @@ impl Executing<'_> {
         missing: &BTreeSet<String>,
     ) -> Result<(Vec<Outcome>, Option<UpgradeReport>), CommandError> {
         let events = self.run.events.clone();
-        let tell = move |message: String| events.send(Event::Diagnostic { code: DiagnosticCode::Experiment, message });
+        let tell = move |message: String| events.send(Event::diagnostic(DiagnosticCode::Experiment, message));
         let (before, others) = by_phase(experiments);
         let mut outcomes: Vec<Outcome> = Vec::new();
         let mut report = None;

@@ -45,7 +45,7 @@ impl Recover {
             return Ok(None);
         }
         for message in left.describe() {
-            run.events.send(Event::Diagnostic { code: DiagnosticCode::Left, message });
+            run.events.send(Event::diagnostic(DiagnosticCode::Left, message));
         }
         run.confirm("Take this back?").await?;
         let namespaces: BTreeSet<String> = left.namespaces();

@@ -107,12 +107,12 @@ fn was_made(end: &End) -> bool {
 }
 
 fn unmade(end: &End) -> UpgradeReport {
-    let reason = match (end.error.as_str(), end.refusals().len()) {
+    let reason = match (end.error.as_str(), end.refusals.len()) {
         ("", 0) => "preflight could not judge it".to_owned(),
         ("", count) => format!("preflight refused it: {}", counted(count, "finding")),
         (error, _) => error.to_owned(),
     };
-    UpgradeReport { exit_code: end.code.code(), reason, findings: end.refusals().to_vec(), ..UpgradeReport::default() }
+    UpgradeReport { exit_code: end.code.code(), reason, findings: end.refusals.clone(), ..UpgradeReport::default() }
 }
 
 /// The error if the state that an upgrade must preserve cannot be read.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pushback_app::identity::RECORD_LABEL;
 use pushback_app::record::{Observed, config_map_kind};
 use pushback_cluster::{Cluster, ListQuery, list_all};
-use pushback_events::Owned;
+use pushback_events::{AppRef, OwnedObject};
 use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
@@ -32,9 +32,9 @@ pub(super) async fn check(
     }
     let apps = app_names(cluster, &observed.app.namespace).await;
     let label_key = observed.app.label_key();
-    let owned = foreign.iter().filter(|(_, label)| !label.is_empty()).map(|(wanted, label)| Owned {
+    let owned = foreign.iter().filter(|(_, label)| !label.is_empty()).map(|(wanted, label)| OwnedObject {
         object: wanted.object.clone(),
-        app: apps.get(*label).map(|name| (name.clone(), observed.app.namespace.clone())),
+        app: apps.get(*label).map(|name| AppRef { name: name.clone(), namespace: observed.app.namespace.clone() }),
         label: format!("{label_key}={label}"),
     });
     let owned = owned.collect();

@@ -138,12 +138,7 @@ impl Renderer for PlainRenderer {
                 self.output.data(&plan_text(changes, counts, *elapsed, &self.options));
             }
             Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => {}
-            Event::Plan { .. }
-            | Event::AppStart { .. }
-            | Event::HistoryTrimmed { .. }
-            | Event::Finding { .. }
-            | Event::Completed { .. }
-            | Event::NoApp { .. } => {}
+            Event::Plan { .. } | Event::HistoryTrimmed { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 let Look { theme, width, .. } = self.options.look();
                 self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));

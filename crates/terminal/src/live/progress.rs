@@ -156,7 +156,7 @@ impl Progress {
                 self.warnings += usize::from(new);
                 return new;
             }
-            Event::Diagnostic { code, message } if *code == DiagnosticCode::Planning => {
+            Event::Diagnostic { code, message, .. } if *code == DiagnosticCode::Planning => {
                 self.planning.clone_from(message);
             }
             Event::Preflight { .. } => self.planning.clear(),
@@ -165,10 +165,8 @@ impl Progress {
             | Event::Retry { .. }
             | Event::Diagnostic { .. }
             | Event::Completed { .. }
-            | Event::AppStart { .. }
             | Event::HistoryTrimmed { .. }
             | Event::AppEnd { .. }
-            | Event::NoApp { .. }
             | Event::RunEnd { .. } => {}
         }
         true

@@ -123,7 +123,7 @@ fn end_without_result(now: Moment) -> Event {
         error: "the run ended without a result".to_owned(),
         hints: vec!["look at the cluster before running again: what was written is not known".to_owned()],
         unfinished: Vec::new(),
-        cause: None,
+        failure: None,
         requests: 0,
         elapsed: now.elapsed.into(),
     }

@@ -280,11 +280,7 @@ impl TtyRenderer {
                 }
             }
             Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => self.stand_still(),
-            Event::AppStart { .. }
-            | Event::HistoryTrimmed { .. }
-            | Event::Finding { .. }
-            | Event::Completed { .. }
-            | Event::NoApp { .. } => {}
+            Event::HistoryTrimmed { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 self.stand_still();
                 let Look { theme, width, .. } = self.options.look();

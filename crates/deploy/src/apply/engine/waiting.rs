@@ -317,12 +317,10 @@ impl<'a> Engine<'a> {
             }
             WatchUpdate::Hidden { kind, namespace } => {
                 if *kind == *core_kinds::pod() {
-                    self.events.send(Event::Diagnostic {
-                        code: DiagnosticCode::ReasonsUnknown,
-                        message: format!(
-                            "Pods in namespace {namespace} may not be listed, so the reason why something is not ready is unknown"
-                        ),
-                    });
+                    let message = format!(
+                        "Pods in namespace {namespace} may not be listed, so the reason why something is not ready is unknown"
+                    );
+                    self.events.send(Event::diagnostic(DiagnosticCode::ReasonsUnknown, message));
                 }
                 self.view.hide(kind, namespace);
                 for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {

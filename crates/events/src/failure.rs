@@ -1,0 +1,124 @@
+//! Facts about the end of a run without success.
+
+use pushback_manifest::collect::Problem;
+use pushback_objects::ObjectRef;
+use serde::Serialize;
+
+use super::Millis;
+use super::details::Said;
+
+/// Reason why a run ended without success, with its facts. The error of the last event is the sentence about it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all_fields = "camelCase")]
+pub enum RunFailure {
+    /// The user declined.
+    Declined,
+    /// Standard input ended before an answer.
+    NoAnswer,
+    /// A flag is missing, or its value is wrong.
+    Flag {
+        /// The flag: `--labels`.
+        flag: &'static str,
+        /// The wrong part of its value; empty if the flag is missing.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        value: String,
+    },
+    /// A file of the input does not exist.
+    NoFile {
+        /// The file.
+        file: String,
+    },
+    /// The input has no object, or the filters select none.
+    NoObjects,
+    /// Objects of the input lack a required field, or have the same name and different content.
+    InvalidObjects {
+        /// The objects.
+        objects: Vec<Problem>,
+    },
+    /// Objects of the input are where the user allows no write.
+    NotAllowed {
+        /// The objects.
+        objects: Vec<Problem>,
+    },
+    /// Objects of the input belong to other apps.
+    OwnedByOthers {
+        /// The objects.
+        objects: Vec<OwnedObject>,
+    },
+    /// The cluster does not serve a kind.
+    UnknownKind {
+        /// API version.
+        api_version: String,
+        /// Kind.
+        kind: String,
+    },
+    /// Change rules contradict each other.
+    Cycle {
+        /// The objects on the cycle; the last one is the first one.
+        objects: Vec<ObjectRef>,
+    },
+    /// The Config names a rule that does not exist.
+    UnknownRule {
+        /// Name of the rule.
+        rule: String,
+    },
+    /// No app has this name.
+    NoApp {
+        /// The app.
+        app: AppRef,
+        /// Other namespaces with an app of this name.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        elsewhere: Vec<String>,
+    },
+    /// The app record could not be created under its new name.
+    RecordNotCreated {
+        /// The cluster's error.
+        message: String,
+    },
+    /// Preflight refused.
+    Refused {
+        /// Rules that lacked facts.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        unable: Vec<UnableRule>,
+        /// What the server said about each object, in the order of their changes.
+        #[serde(skip)]
+        said: Vec<Said>,
+    },
+    /// Waiting took too long.
+    WaitTimeout {
+        /// The limit.
+        limit: Millis,
+        /// Whether it is the limit of each object, not of all together.
+        per_object: bool,
+    },
+}
+
+/// An app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AppRef {
+    /// App name.
+    pub name: String,
+    /// Namespace of its record.
+    pub namespace: String,
+}
+
+/// An object of another app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OwnedObject {
+    /// The object.
+    pub object: ObjectRef,
+    /// The app; `None` if only its label is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub app: Option<AppRef>,
+    /// The app's label on the object, `key=value`.
+    pub label: String,
+}
+
+/// A rule that lacked facts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnableRule {
+    /// Name of the rule.
+    pub rule: String,
+    /// Why it lacked them.
+    pub reason: String,
+}
