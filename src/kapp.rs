@@ -7,31 +7,39 @@ use std::io::{self, IsTerminal};
 use std::process;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use pushback_cluster::Cluster;
+use pushback_deploy::plan::{Plan, Planned};
 use pushback_events::exit::ExitCode;
-use pushback_kapp::{KappArguments, KappRenderer, Style, Ui, UnknownColumn};
-use pushback_kapp::{arguments, changes, errors, parse_errors, prompt};
+use pushback_kapp::{KappArguments, KappRenderer, RunFacts, ShownPlan, Style, Target, Ui, UnknownColumn};
+use pushback_kapp::{arguments, changes, errors, parse_errors, prompt, shown_plan};
+use pushback_manifest::config::Config;
+use pushback_preflight::Operation;
 use pushback_terminal::escape::terminal_safe_lines;
 use pushback_terminal::live::renderer::Renderer;
 use pushback_terminal::output::Output;
-use pushback_terminal::raw_objects::placeholder;
+use serde_json::Value;
 
 use crate::cli::behaviour::{Behaviour, Presenter};
 use crate::cli::{self, Cli, parser_output};
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
-use crate::run::options::Details;
+use crate::run::observer::Observer;
 
 /// Presents runs as kapp does.
 #[derive(Debug)]
-struct KappPresenter(Style);
+struct KappPresenter {
+    style: Style,
+    facts: RunFacts,
+}
 
 impl Presenter for KappPresenter {
     fn check(&self) -> Result<(), CommandError> {
-        Ok(changes::check_columns(&self.0)?)
+        Ok(changes::check_columns(&self.style)?)
     }
 
     fn renderer(&self, output: Output) -> Box<dyn Renderer> {
-        Box::new(KappRenderer::new(self.0.clone(), output))
+        Box::new(KappRenderer::new(self.style.clone(), self.facts.clone(), output))
     }
 
     fn confirm(&self) -> fn(&str) -> io::Result<bool> {
@@ -43,9 +51,28 @@ impl Presenter for KappPresenter {
     }
 
     fn error(&self, error: &CommandError) -> io::Result<()> {
-        let mut ui = Ui::new(self.0.clone(), Output::standard());
+        let mut ui = Ui::new(self.style.clone(), Output::standard());
         ui.error(&in_words(error, false));
         ui.finish()
+    }
+}
+
+impl Observer for KappPresenter {
+    fn connected<'a>(&'a self, cluster: &'a dyn Cluster) -> BoxFuture<'a, ()> {
+        Box::pin(async {
+            if let Some(target) = Target::read(cluster).await {
+                self.facts.add_target(target);
+            }
+        })
+    }
+
+    fn planned(&self, config: &Config, plan: &Plan, going: &[Arc<Value>]) {
+        self.facts.add_plan(ShownPlan::new(config, plan, going));
+    }
+
+    fn counted_as(&self, config: &Config, planned: &Planned) -> Option<Operation> {
+        let is_kept = planned.reported_operation() == Operation::Noop;
+        is_kept.then(|| shown_plan::unwritten(config, planned, 0))?.map(|change| change.operation)
     }
 }
 
@@ -105,9 +132,10 @@ fn parse(arguments: &[OsString]) -> Result<(Cli, KappArguments), clap::Error> {
 }
 
 fn behaviour(given: KappArguments) -> Behaviour {
+    let presenter = Arc::new(KappPresenter { style: given.style, facts: RunFacts::default() });
     Behaviour {
-        presenter: Some(Arc::new(KappPresenter(given.style))),
-        details: Some(Details { placeholder }),
+        observer: Some(Arc::<KappPresenter>::clone(&presenter)),
+        presenter: Some(presenter),
         recreates_contents: false,
         compares_writes: false,
         awaits_controllers: false,

@@ -249,6 +249,6 @@ fn options(
         cluster: global.cluster()?,
         app: AppOptions { name: String::new(), namespace: namespace.clone(), is_named: true, record },
         preflight: global.preflight(rules.into(), &HeldDocument::default())?,
-        details: global.behaviour.details,
+        observer: global.behaviour.observer.clone(),
     })
 }

@@ -121,7 +121,7 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             cluster: global.cluster()?.strict(strict),
             app: AppOptions { record: record.resolve(), ..app.resolve() },
             preflight: global.preflight(preflight, &document)?,
-            details: global.behaviour.details,
+            observer: global.behaviour.observer.clone(),
         };
         let (as_text, mut write) = (diff.diff_changes, global.writing(logs.resolve(write.resolve())));
         if saved.is_some() {

@@ -12,7 +12,8 @@ use super::arguments::{GlobalArgs, PreflightArgs};
 use super::reports::HeldDocument;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
-use crate::run::options::{Details, PlanOptions, PreflightOptions, WriteOptions};
+use crate::run::observer::Observer;
+use crate::run::options::{PlanOptions, PreflightOptions, WriteOptions};
 
 /// Presents runs, questions and errors in the words of another tool.
 pub(crate) trait Presenter: Debug + Send + Sync {
@@ -40,8 +41,8 @@ pub(crate) trait Presenter: Debug + Send + Sync {
 pub(crate) struct Behaviour {
     /// Presenter of runs; `None`: the format that `--output` names.
     pub(crate) presenter: Option<Arc<dyn Presenter>>,
-    /// Additional details in events, if any.
-    pub(crate) details: Option<Details>,
+    /// Receiver of what the presenter shows besides events.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// Whether objects that the garbage collector deletes with a replaced parent are created again.
     pub(crate) recreates_contents: bool,
     /// Whether each stored object is compared with its dry run.
@@ -62,7 +63,7 @@ impl Default for Behaviour {
     fn default() -> Self {
         Self {
             presenter: None,
-            details: None,
+            observer: None,
             recreates_contents: true,
             compares_writes: true,
             awaits_controllers: true,

@@ -77,7 +77,7 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
             app: app.resolve(global)?,
             cluster: global.cluster()?.strict(strict),
             preflight: preflight.resolve(standard_output, &document)?,
-            details: global.behaviour.details,
+            observer: global.behaviour.observer.clone(),
         };
         Compare { options, input, plan, base: Base::from_flag(new_base), as_text: false }.check(run).await
     })

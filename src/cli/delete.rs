@@ -70,7 +70,7 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
                 ..app.resolve()
             },
             preflight: global.preflight(preflight, &document)?,
-            details: global.behaviour.details,
+            observer: global.behaviour.observer.clone(),
         };
         let selection =
             Selection { scope: filters.scope(), objects: filters.resolve()?, changes: change_filter.diff_filter };

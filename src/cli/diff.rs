@@ -63,7 +63,7 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
             app: AppOptions { record: record.resolve(), ..app.resolve(global)? },
             cluster: global.cluster()?.strict(strict),
             preflight: global.preflight(preflight, &document)?,
-            details: global.behaviour.details,
+            observer: global.behaviour.observer.clone(),
         };
         let base = if of_apply { Base::Created } else { Base::from_flag(new_base) };
         Compare { options, input, plan, base, as_text: diff.diff_changes }

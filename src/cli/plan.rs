@@ -119,7 +119,7 @@ async fn make(global: &GlobalArgs, making: MakePlanArgs, given: Given) -> ExitCo
             app: app.resolve(),
             cluster: global.cluster()?.strict(strict),
             preflight: global.preflight(preflight, &document)?,
-            details: None,
+            observer: None,
         };
         let compare = Compare { options, input, plan, base: Base::from_flag(new_base), as_text: diff.diff_changes };
         let given = given.to_keep();

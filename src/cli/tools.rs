@@ -9,7 +9,7 @@ use pushback_events::Millis;
 use pushback_manifest::Manifest;
 use pushback_objects::Position;
 use pushback_terminal::live::plan_text::plan_text;
-use pushback_terminal::raw_objects::{documents, placeholder};
+use pushback_terminal::raw_objects::documents;
 use pushback_terminal::table::Table;
 use pushback_terminal::{DiffStyle, RenderOptions};
 use serde_json::json;
@@ -148,7 +148,7 @@ pub(crate) fn sides(arguments: &DiffArgs) -> Result<(Vec<Manifest>, Vec<Manifest
 
 fn diff(global: &GlobalArgs, arguments: &DiffArgs) -> Result<String, CommandError> {
     let (old, new) = sides(arguments)?;
-    let (counts, lines) = tools::changes(&old, &new, &arguments.filter, (placeholder, ""), arguments.changes);
+    let (counts, lines) = tools::changes(&tools::pairs(&old, &new, &arguments.filter), arguments.changes);
     if global.wants_json() {
         let changed: Vec<_> = lines.iter().filter(|line| line.operation.writes()).collect();
         return Ok(format!("{:#}\n", json!({"schemaVersion": 1, "counts": counts, "changes": changed})));

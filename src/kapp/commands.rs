@@ -4,9 +4,13 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use pushback_cluster::Cluster;
+use pushback_deploy::plan::sides::ChangeSides;
 use pushback_events::exit::ExitCode;
 use pushback_events::{AppRef, RunFailure};
-use pushback_kapp::{DiffLook, Style, Ui, changes, history as history_tables, reports};
+use pushback_kapp::{DiffLook, ShownChange, Style, Target, Ui, changes, history as history_tables, reports};
+use pushback_manifest::Manifest;
+use pushback_manifest::config::defaults::defaults;
+use pushback_manifest::config::mask::{MaskNumbers, Masker};
 use pushback_manifest::config::parse::COMPATIBLE_KAPP_VERSION;
 use pushback_system::environment::wall_clock;
 use pushback_terminal::output::Output;
@@ -20,12 +24,11 @@ use crate::cli::list::ListArgs;
 use crate::cli::rename::RenameArgs;
 use crate::cli::screen::{self, ProgressNotes, not_written};
 use crate::cli::tools::{self, ToolsCommand};
-use crate::run::details;
 use crate::run::error::CommandError;
 use crate::run::inspect::{Inspect, LabelledApp, LabelledObjects};
 use crate::run::list::ListedApps;
 use crate::run::rename::Prepared;
-use crate::run::tools::changes as changes_of_files;
+use crate::run::tools::{Pair, pairs};
 
 /// Runs a command. `arguments` are the whole command line.
 pub(super) async fn run(command: Command, global: &GlobalArgs, style: &Style, arguments: &[OsString]) -> ExitCode {
@@ -79,8 +82,8 @@ pub(super) async fn run(command: Command, global: &GlobalArgs, style: &Style, ar
 
 /// Prints which cluster answers.
 async fn print_target(ui: &mut Ui, cluster: &dyn Cluster) {
-    if let Some(target) = details::target(cluster).await {
-        reports::target(ui, &target);
+    if let Some(target) = Target::read(cluster).await {
+        target.print(ui);
     }
 }
 
@@ -178,7 +181,20 @@ fn inspect_files(ui: &mut Ui, arguments: tools::InspectArgs) -> Result<(), Comma
 
 fn diff_files(ui: &mut Ui, arguments: &tools::DiffArgs) -> Result<(), CommandError> {
     let (old, new) = tools::sides(arguments)?;
-    let (_, lines) = changes_of_files(&old, &new, &arguments.filter, (placeholder, changes::NO_STRATEGY), false);
+    let masker = Masker::new(&defaults().diff_mask_rules);
+    let mut numbers = MaskNumbers::shown_as(placeholder);
+    let mut masked = |side: Option<&Manifest>| {
+        let mut value = side?.value.clone();
+        masker.mask(&mut value, &mut numbers);
+        Some(value)
+    };
+    let shown = |Pair { operation, old, new, named }| {
+        let (old, new) = (masked(old), masked(new));
+        let strategy = changes::NO_STRATEGY.to_owned();
+        let sides = ChangeSides { live: old.clone().map(Arc::new), old, new, strategy, ..ChangeSides::default() };
+        ShownChange { object: named.object.clone(), operation, sides }
+    };
+    let lines: Vec<ShownChange> = pairs(&old, &new, &arguments.filter).into_iter().map(shown).collect();
     changes::show(ui, &lines, &[], wall_clock());
     Ok(())
 }

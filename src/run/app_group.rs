@@ -107,15 +107,7 @@ impl AppGroup {
         let cluster = &*connection.cluster;
         if self.one_by_one {
             // Told first, and where there is no app too.
-            run.events.send(Event::RunStart {
-                command: Command::Delete.as_str().to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                app: self.group.clone(),
-                namespace: namespaces.record.clone(),
-                cluster: cluster.description(),
-                run: run.id.clone(),
-                target: super::details::target(cluster).await,
-            });
+            run.show_start(&self.delete.options, Command::Delete, &namespaces.app(&self.group), cluster).await;
         }
         let reading = members::recorded(cluster, &namespaces.record, &self.group);
         let known = until_stopped(run.stop.clone(), async { Ok::<_, CommandError>(reading.await?) }).await?;

@@ -17,9 +17,9 @@ use super::outcome::End;
 use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::saved::Approval;
-use super::setup::{Setup, set_up};
+use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
-use super::{allowed, details, input, judging, last_good, look, planning, record};
+use super::{allowed, input, judging, last_good, look, planning, record};
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 
@@ -94,7 +94,7 @@ impl Apply {
         agreed: &mut Option<Vec<PlannedLine>>,
     ) -> Result<End, CommandError> {
         self.saved.iter().try_for_each(|saved| Approval::check_validity(saved, run))?;
-        let mut given = details::told(run, &self.options, input::read(&self.input)).await?;
+        let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
         let read = given.take_what_was_read();
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
@@ -132,7 +132,7 @@ impl Apply {
                     run.warn("plan-again", ANOTHER_RUN);
                     continue;
                 }
-                return Ok(End::refused(&judged.report).quoting(&plan));
+                return Ok(End::refused(&judged.report));
             }
             if upto == StopAfter::Verdict {
                 *agreed = news;
@@ -148,10 +148,10 @@ impl Apply {
             }
             let again = match rounds.carry_out(&plan, &judged).await? {
                 RoundResult::Done(outcome) => {
-                    if let Some(message) = unreported(&outcome.unreported).filter(|_| setup.details.is_none()) {
+                    if let Some(message) = unreported(&outcome.unreported).filter(|_| setup.observer.is_none()) {
                         run.warn("no-status", message);
                     }
-                    let others = details::counts_others(&setup, &plan);
+                    let others = setup.counts_unwritten(&plan);
                     let mut end = End::of_apply(*outcome, plan.has_changes(), self.write.exit_status, others);
                     if judged.report.outcome.refuses() && end.code == ExitCode::Partial {
                         // The same again would be refused again.
@@ -196,7 +196,7 @@ impl Apply {
         first: bool,
     ) -> Result<Option<Plan>, CommandError> {
         let observed = look::look(run, setup, Some(self.write.lock.patience)).await?;
-        if setup.details.is_some() && setup.cluster.capabilities().server {
+        if setup.observer.is_some() && setup.cluster.capabilities().server {
             record::require_namespace(setup, &observed).await?;
         }
         let before = look::record_state(&observed);

@@ -75,7 +75,7 @@ pub fn open(
         ));
     }
     // Another tool's diff knows no base.
-    let is_checked = base != Base::Created && options.details.is_none();
+    let is_checked = base != Base::Created && options.observer.is_none();
     let Some(input) = input_of(&options.cluster).filter(|_| is_checked) else {
         return Ok(OpenedBase::default());
     };

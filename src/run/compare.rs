@@ -15,9 +15,9 @@ use super::outcome::End;
 use super::planning;
 use super::running::Run;
 use super::saved::WhatWasRead;
-use super::setup::{Setup, set_up};
+use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
-use super::{allowed, base, details, input, judging, look, record};
+use super::{allowed, base, input, judging, look, record};
 
 /// Options of a comparison.
 #[derive(Clone, Debug)]
@@ -54,21 +54,21 @@ impl Compare {
     pub async fn diff(self, run: &mut Run, is_judged: bool, exit_status: bool) -> Result<End, CommandError> {
         let Compared { setup, plan, report, .. } = self.compare(run, is_judged).await?;
         record::write_file(run, &setup).await?;
-        if setup.details.is_some() && judging::only_the_server_refuses(&report) {
+        if setup.observer.is_some() && judging::only_the_server_refuses(&report) {
             // A tool whose diff asks no server shows what it would send, whether or not that is refused.
             plan.objects.iter().for_each(|planned| warn_of_refusal(run, planned));
         } else if report.outcome.refuses() {
             let unable = || report.rules.iter().flat_map(|rule| rule.unable.clone()).collect::<Vec<_>>().join("\n");
             let error = if is_judged { String::new() } else { unable() };
-            return Ok(End { error, ..End::refused(&report).quoting(&plan) });
+            return Ok(End { error, ..End::refused(&report) });
         }
-        Ok(End::of_diff(plan.has_changes() || details::counts_others(&setup, &plan), exit_status))
+        Ok(End::of_diff(plan.has_changes() || setup.counts_unwritten(&plan), exit_status))
     }
 
     /// Plans, and runs the rules if that is asked for.
     pub(super) async fn compare(mut self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
         self.input.load.compared = base::side_of_manifests(&self.options);
-        let mut given = details::told(run, &self.options, input::read(&self.input)).await?;
+        let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
         let mut read = given.take_what_was_read();
         // Errors in the command line come before those of the base.
         given.config.resolve(&self.options.preflight)?;

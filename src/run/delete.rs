@@ -90,8 +90,8 @@ impl Delete {
                 let options = plan::Options {
                     selection: self.selection.clone(),
                     deletes_derived: self.derived == Derived::Deleted,
-                    releases_unlabelled: setup.details.is_some(),
-                    honours_helm: setup.details.is_none(),
+                    releases_unlabelled: setup.observer.is_some(),
+                    honours_helm: setup.observer.is_none(),
                     ..plan::Options::default()
                 };
                 let request = plan::Request {
@@ -105,7 +105,7 @@ impl Delete {
                 };
                 let mut plan = plan::build_delete(request).await?;
                 planning::add_cascades(&setup, &mut plan).await;
-                let going = match setup.details {
+                let going = match setup.observer {
                     Some(_) if self.derived == Derived::WaitedFor => {
                         let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
                         let own = own.chain(plan.retained.objects.iter().map(|object| &**object));

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_app::history;
@@ -20,6 +21,7 @@ use pushback_preflight::api_lifecycle::Release;
 
 use super::connect::ClusterOptions;
 use super::error::CommandError;
+use super::observer::Observer;
 
 /// Options of every run.
 #[derive(Clone, Debug)]
@@ -32,16 +34,8 @@ pub struct RunOptions {
     pub app: AppOptions,
     /// Preflight rules and reports.
     pub preflight: PreflightOptions,
-    /// What events carry besides what every renderer needs.
-    pub details: Option<Details>,
-}
-
-/// What events carry for renderers in another tool's words: the server with its nodes, both sides of each change, and
-/// the state of each live object.
-#[derive(Clone, Copy, Debug)]
-pub struct Details {
-    /// Text in place of a masked value, by its number.
-    pub placeholder: fn(usize) -> String,
+    /// Receiver of what is shown besides events. With it, a run plans as kapp does.
+    pub observer: Option<Arc<dyn Observer>>,
 }
 
 words! {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use pushback_deploy::apply::engine::{Outcome, Progress};
 use pushback_deploy::apply::readiness;
-use pushback_deploy::plan::Plan;
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
-use pushback_events::{Counts, Event, RunFailure, RunOutcome, Said, UnableRule, Unfinished, UnfinishedLine};
+use pushback_events::{Counts, Event, RunFailure, RunOutcome, UnableRule, Unfinished, UnfinishedLine};
 use pushback_objects::{Audience, Finding, ObjectExt, ObjectRef, Remedy, RemedyKind, Severity};
 use pushback_preflight::judge::RunReport;
 use pushback_preflight::{causes, registry};
@@ -97,25 +96,10 @@ impl End {
         });
         Self {
             hints,
-            failure: Some(RunFailure::Refused { unable: unable.collect(), said: Vec::new() }),
+            failure: Some(RunFailure::Refused { unable: unable.collect() }),
             refusals: report.findings.iter().filter(refusing).cloned().collect(),
             ..Self::new(ExitCode::Refused, RunOutcome::Refused, Counts::default())
         }
-    }
-
-    /// The same with what the server said of each refused change.
-    #[must_use]
-    pub fn quoting(mut self, plan: &Plan) -> Self {
-        if let Some(RunFailure::Refused { said, .. }) = &mut self.failure {
-            let refused = plan.objects.iter().filter_map(|planned| Some((planned, planned.refused.clone()?)));
-            said.extend(refused.map(|(planned, (message, reason))| Said {
-                object: planned.change.object.clone(),
-                operation: planned.change.operation,
-                message,
-                reason,
-            }));
-        }
-        self
     }
 
     /// The end of a check.

@@ -14,16 +14,15 @@ use pushback_events::{Event, RunFailure};
 use pushback_manifest::{InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
-use pushback_preflight::Operation;
 use pushback_storage::carry_over::StorageOptions;
 use serde_json::Value;
 
+use super::conversion_plans;
 use super::error::CommandError;
 use super::look::label_value;
 use super::options::PlanOptions;
 use super::running::Run;
 use super::setup::Setup;
-use super::{conversion_plans, details};
 
 /// Plans an apply.
 ///
@@ -81,7 +80,7 @@ async fn plan_against(
     };
     let mut warnings = Vec::new();
     // kapp does not know Helm's annotations.
-    let honours_helm = setup.details.is_none();
+    let honours_helm = setup.observer.is_none();
     if honours_helm {
         helm::leave_out_hooks(&mut manifests, &mut warnings);
     }
@@ -113,7 +112,7 @@ async fn plan_against(
         override_ownership: !setup.is_named || options.override_ownership,
         override_allowed_apps: options.override_allowed_apps.clone(),
         kapp_annotations: options.kapp_annotations,
-        named_drift: match (options.tells_drift, &setup.details) {
+        named_drift: match (options.tells_drift, &setup.observer) {
             (true, _) => NamedDrift::All,
             (false, None) => NamedDrift::ByHand,
             // kapp shows no managers.
@@ -121,10 +120,10 @@ async fn plan_against(
         },
         strict: options.strict,
         recreates_contents: options.recreates_contents,
-        releases_unlabelled: setup.details.is_some(),
+        releases_unlabelled: setup.observer.is_some(),
         honours_helm,
         // kapp has an order of its own.
-        crds_first: setup.details.is_none(),
+        crds_first: setup.observer.is_none(),
         default_label_scoping: options.default_label_scoping,
         storage: StorageOptions {
             policy: options.storage,
@@ -154,7 +153,7 @@ async fn plan_against(
 
 /// Adds to a plan what is deleted together with its objects. kapp does not ask for it.
 pub async fn add_cascades(setup: &Setup, plan: &mut Plan) {
-    if setup.details.is_none() {
+    if setup.observer.is_none() {
         plan.add_cascades(check::cascades(&setup.ahead, &setup.kinds, plan).await);
     }
 }
@@ -188,12 +187,9 @@ pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bo
         });
     }
     let view = plan::View { config: &setup.config, text: as_text };
-    let (counts, mut changes) = plan::planned_lines(plan, &view);
-    if setup.details.is_some() {
-        // kapp does not know owners of fields.
-        changes.retain(|change| change.operation != Operation::Noop);
+    let (counts, changes) = plan::planned_lines(plan, &view);
+    if let Some(observer) = &setup.observer {
+        observer.planned(&setup.config, plan, going);
     }
-    let mut others = setup.details.map(|wanted| details::add(setup, plan, wanted, &mut changes)).unwrap_or_default();
-    others.extend(going.iter().map(details::going));
-    run.events.send(Event::Plan { counts, changes, others, is_known, elapsed: run.elapsed().into() });
+    run.events.send(Event::Plan { counts, changes, is_known, elapsed: run.elapsed().into() });
 }

@@ -122,7 +122,6 @@ impl Replay {
             namespace: String::new(),
             cluster: file.report.cluster.clone(),
             run: run.id.clone(),
-            target: None,
         });
         for finding in &verdict.findings {
             run.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });

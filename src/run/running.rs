@@ -16,6 +16,7 @@ use pushback_system::environment::Environment;
 use tokio::sync::watch;
 
 use super::error::CommandError;
+use super::options::{Command, RunOptions};
 use super::outcome::End;
 use super::signals::{self, until_stopped};
 
@@ -190,6 +191,21 @@ impl Run {
         let key = (app.namespace.clone(), app.name.clone());
         self.labels.lock().unwrap_or_else(PoisonError::into_inner).insert(key, label.to_owned());
         let _ = self.nonce.set(nonce.to_owned());
+    }
+
+    /// Reports that the cluster answers.
+    pub async fn show_start(&self, options: &RunOptions, command: Command, app: &AppName, cluster: &dyn Cluster) {
+        if let Some(observer) = &options.observer {
+            observer.connected(cluster).await;
+        }
+        self.events.send(Event::RunStart {
+            command: command.as_str().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            app: app.name.clone(),
+            namespace: app.namespace.clone(),
+            cluster: cluster.description(),
+            run: self.id.clone(),
+        });
     }
 
     /// Shows warnings about the input.

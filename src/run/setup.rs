@@ -8,20 +8,20 @@ use pushback_app::record::{AppError, AppName, Observed, observe};
 use pushback_cluster::{Cluster, ClusterError, Kinds};
 use pushback_conversion::ConversionPlans;
 use pushback_deploy::check::ahead::Ahead;
-use pushback_events::Event;
+use pushback_deploy::plan::{Plan, Planned};
 use pushback_manifest::config::Config;
 use pushback_manifest::excerpt::Sources;
 use pushback_manifest::revision::Revision;
 use pushback_preflight::policy::Policy;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::waiver::{Accepted, Waiver};
-use pushback_preflight::{Answer, Need};
+use pushback_preflight::{Answer, Need, Operation};
 
 use super::connect::{ClusterOptions, Connection, Namespaces, connect};
-use super::details;
 use super::error::CommandError;
 use super::input;
-use super::options::{AppOptions, CheckReports, Command, Details, RecordOptions, RunOptions};
+use super::observer::Observer;
+use super::options::{AppOptions, CheckReports, Command, RecordOptions, RunOptions};
 use super::policy::Configured;
 use super::running::Run;
 use super::signals::until_stopped;
@@ -64,8 +64,8 @@ pub struct Setup {
     pub reports: Option<Rc<dyn CheckReports>>,
     /// Input files, from which findings quote lines.
     pub sources: Sources,
-    /// What events carry besides what every renderer needs.
-    pub details: Option<Details>,
+    /// Receiver of what is shown besides events.
+    pub observer: Option<Arc<dyn Observer>>,
     /// Number of objects that each waived finding concerned when first judged, by fingerprint.
     accepted: Mutex<Accepted>,
     /// The app as read along with the kinds, until it is first used.
@@ -100,19 +100,7 @@ pub async fn set_up(
         answers.insert(Need::ConversionPlans, Answer::ConversionPlans { plans });
     }
     let Policy { selection, waivers } = policy;
-    let target = match options.details {
-        Some(_) => details::target(&*connected.cluster).await,
-        None => None,
-    };
-    run.events.send(Event::RunStart {
-        command: command.as_str().to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        app: name.name.clone(),
-        namespace: name.namespace.clone(),
-        cluster: connected.cluster.description(),
-        run: run.id.clone(),
-        target,
-    });
+    run.show_start(options, *command, &name, &*connected.cluster).await;
     for (group, reason) in kinds.broken() {
         run.warn("broken-group", format!("API group {group} could not be read: {reason}"));
     }
@@ -137,13 +125,41 @@ pub async fn set_up(
         waivers,
         reports: preflight.reports.clone(),
         sources,
-        details: options.details,
+        observer: options.observer.clone(),
         accepted: Mutex::default(),
         seen: Mutex::new(seen),
     })
 }
 
+/// Returns what was read. An observer shows the cluster before an error in the input, too.
+///
+/// # Errors
+/// That error.
+pub async fn connected_before<T>(
+    run: &Run,
+    options: &RunOptions,
+    read: Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    if let (Err(_), Some(_)) = (&read, &options.observer)
+        && let Ok(connected) = connect(&options.cluster, None, &|text| run.announce(text)).await
+    {
+        let app = connected.namespaces(&options.app.namespace).app(&options.app.name);
+        run.show_start(options, options.command, &app, &*connected.cluster).await;
+    }
+    read
+}
+
 impl Setup {
+    /// Returns the operation that an object counts as although the run does not write it.
+    pub fn counted_as(&self, planned: &Planned) -> Option<Operation> {
+        self.observer.as_ref()?.counted_as(&self.config, planned)
+    }
+
+    /// Returns whether any object of the plan counts although the run does not write it.
+    pub fn counts_unwritten(&self, plan: &Plan) -> bool {
+        plan.objects.iter().any(|planned| self.counted_as(planned).is_some())
+    }
+
     /// The rules, with what has been waived so far.
     pub(super) fn selection_so_far(&self) -> Selection {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -1,18 +1,16 @@
 //! Objects of files, and the difference between the objects of two inputs. No cluster is asked.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_deploy::plan::diff::{self, DiffOptions};
 use pushback_deploy::plan::filter::{ChangeFilter, ObjectFilter};
 use pushback_deploy::plan::sides;
-use pushback_events::{Counts, PlannedLine, Whole};
+use pushback_events::{Counts, PlannedLine};
 use pushback_manifest::config::defaults::defaults;
-use pushback_manifest::config::mask::{MaskNumbers, Masker};
+use pushback_manifest::config::mask::Masker;
 use pushback_manifest::{LoadOptions, Manifest, collect};
 use pushback_objects::{ObjectKey, ObjectRef, PathSegment};
 use pushback_preflight::Operation;
-use serde_json::Value;
 
 use super::error::CommandError;
 
@@ -30,65 +28,61 @@ pub fn read(files: &[String], filter: &ObjectFilter) -> Result<Vec<Manifest>, Co
     Ok(input.manifests.into_iter().filter(|manifest| filter.matches(&manifest.value)).map(given).collect())
 }
 
-/// What becomes of each object from one input to the other: in the order of the new one, then what is gone. Values of
-/// Secrets are masked, with these placeholders; `strategy` stands for how they are written; `is_text`: with a unified diff.
+/// An object in one or both of two inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair<'m> {
+    /// The operation that leads from the old one to the new one.
+    pub operation: Operation,
+    /// The old one.
+    pub old: Option<&'m Manifest>,
+    /// The new one.
+    pub new: Option<&'m Manifest>,
+    /// The new one, or the old one without it.
+    pub named: &'m Manifest,
+}
+
+/// Pairs the objects of two inputs that the filter selects: in the order of the new one, then what is gone.
 #[must_use]
-pub fn changes(
-    old: &[Manifest],
-    new: &[Manifest],
-    filter: &ChangeFilter,
-    (placeholder, strategy): (fn(usize) -> String, &str),
-    is_text: bool,
-) -> (Counts, Vec<PlannedLine>) {
-    let masker = Masker::new(&defaults().diff_mask_rules);
-    let mut numbers = MaskNumbers::shown_as(placeholder);
+pub fn pairs<'m>(old: &'m [Manifest], new: &'m [Manifest], filter: &ChangeFilter) -> Vec<Pair<'m>> {
     let before: BTreeMap<ObjectKey, &Manifest> = old.iter().map(|manifest| (manifest.object.key(), manifest)).collect();
-    let after: BTreeMap<ObjectKey, &Manifest> = new.iter().map(|manifest| (manifest.object.key(), manifest)).collect();
-    let gone = old.iter().filter(|manifest| !after.contains_key(&manifest.object.key()));
-    let pairs = new.iter().map(|new| (before.get(&new.object.key()).copied(), Some(new)));
-    let mut counts = Counts::default();
-    let mut lines = Vec::new();
-    for (old, new) in pairs.chain(gone.map(|old| (Some(old), None))) {
-        let Some(named) = new.or(old) else { continue };
-        let (left, right) = (old.map(|old| &old.value), new.map(|new| &new.value));
-        let operation = match (left, right) {
-            (None, _) => Operation::Create,
-            (_, None) => Operation::Delete,
-            (Some(left), Some(right)) if left == right => Operation::Noop,
-            _ => Operation::Update,
-        };
-        if !filter.matches(operation, left, right) {
-            continue;
+    let after: BTreeSet<ObjectKey> = new.iter().map(|manifest| manifest.object.key()).collect();
+    let kept = new.iter().map(|new| match before.get(&new.object.key()).copied() {
+        None => Pair { operation: Operation::Create, old: None, new: Some(new), named: new },
+        Some(old) => {
+            let operation = if old.value == new.value { Operation::Noop } else { Operation::Update };
+            Pair { operation, old: Some(old), new: Some(new), named: new }
         }
+    });
+    let gone = old.iter().filter(|manifest| !after.contains(&manifest.object.key()));
+    let gone = gone.map(|old| Pair { operation: Operation::Delete, old: Some(old), new: None, named: old });
+    let value = |side: Option<&'m Manifest>| side.map(|manifest| &manifest.value);
+    kept.chain(gone).filter(|pair| filter.matches(pair.operation, value(pair.old), value(pair.new))).collect()
+}
+
+/// Compares pairs of objects, Secrets masked; `is_text`: with a unified diff.
+#[must_use]
+pub fn changes(pairs: &[Pair<'_>], is_text: bool) -> (Counts, Vec<PlannedLine>) {
+    let masker = Masker::new(&defaults().diff_mask_rules);
+    let mut counts = Counts::default();
+    let line = |&Pair { operation, old, new, named }: &Pair<'_>| {
         counts.add(operation);
+        let (left, right) = (old.map(|old| &old.value), new.map(|new| &new.value));
         let cover = masker.cover([left, right].into_iter().flatten());
         let hides = |path: &[PathSegment]| cover.hides(path);
         let fields = match (left, right) {
             (Some(left), Some(right)) => diff::field_lines(&diff::diff(left, right, &DiffOptions::default()), &hides),
             _ => Vec::new(),
         };
-        let mut masked = |side: Option<&Value>| {
-            let mut side = side.cloned()?;
-            masker.mask(&mut side, &mut numbers);
-            Some(side)
-        };
-        let (whole_old, whole_new) = (masked(left), masked(right));
-        lines.push(PlannedLine {
+        PlannedLine {
             object: named.object.clone(),
             operation,
             position: new.map(|new| new.positions.start()),
             fields,
             text: if is_text { diff::text(left, right, &hides) } else { String::new() },
             notes: Vec::new(),
-            whole: Some(Box::new(Whole {
-                live: whole_old.clone().map(Arc::new),
-                old: whole_old,
-                new: whole_new,
-                strategy: strategy.to_owned(),
-                ..Whole::default()
-            })),
-        });
-    }
+        }
+    };
+    let lines = pairs.iter().map(line).collect();
     (counts, lines)
 }
 
@@ -124,7 +118,7 @@ mod tests {
         let new = manifests(
             &(object("Secret", "s", "hidden-2") + &object("ConfigMap", "same", "x") + &object("ConfigMap", "new", "x")),
         );
-        let (counts, lines) = changes(&old, &new, &ChangeFilter::default(), (|number| format!("<{number}>"), ""), true);
+        let (counts, lines) = changes(&pairs(&old, &new, &ChangeFilter::default()), true);
         assert_eq!((counts.create, counts.update, counts.delete, counts.noop), (1, 1, 1, 1));
         let told: Vec<String> =
             lines.iter().map(|line| format!("{} {}", line.operation.as_str(), line.object.name)).collect();

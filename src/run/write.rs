@@ -21,7 +21,6 @@ use pushback_preflight::judge::RunReport;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::details;
 use super::error::CommandError;
 use super::judging;
 use super::options::WriteOptions;
@@ -299,13 +298,13 @@ impl Writing<'_> {
 
     /// Whether it is a change of the app, for its history.
     fn is_change(&self, plan: &Plan) -> bool {
-        plan.has_changes() || details::counts_others(self.setup, plan)
+        plan.has_changes() || self.setup.counts_unwritten(plan)
     }
 
     fn summary(&self, plan: &Plan) -> ChangeSummary {
         let (mut counts, mut gone, mut ready, mut at_once) = (Counts::default(), 0, 0, 0);
         for planned in &plan.objects {
-            let other = details::counted_as(self.setup, planned);
+            let other = self.setup.counted_as(planned);
             let operation = match planned.reported_operation() {
                 Operation::Noop => other,
                 Operation::Exists => planned.change.live.is_none().then_some(Operation::Exists),

@@ -5,7 +5,6 @@ use pushback_objects::ObjectRef;
 use serde::Serialize;
 
 use super::Millis;
-use super::details::Said;
 
 /// Reason why a run ended without success, with its facts. The error of the last event is the sentence about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,9 +79,6 @@ pub enum RunFailure {
         /// Rules that lacked facts.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unable: Vec<UnableRule>,
-        /// What the server said about each object, in the order of their changes.
-        #[serde(skip)]
-        said: Vec<Said>,
     },
     /// Waiting took too long.
     WaitTimeout {

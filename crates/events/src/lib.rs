@@ -20,7 +20,7 @@ use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome, RuleRe
 use pushback_preflight::waiver::BroadWaiver;
 use serde::{Deserialize, Serialize};
 
-pub use details::{ConditionMeaning, MatchedCondition, Said, SeenObject, Target, Whole};
+pub use details::{ConditionMeaning, MatchedCondition, SeenObject};
 pub use events::Events;
 pub use failure::{AppRef, OwnedObject, RunFailure, UnableRule};
 pub use group::GroupApp;
@@ -160,9 +160,6 @@ pub enum Event {
         cluster: String,
         /// Id of the run.
         run: String,
-        /// The server and its nodes, where they are asked for.
-        #[serde(skip)]
-        target: Option<Target>,
     },
     /// A group of apps: what the run is to do with each. What follows is about the app of the last `run.start`.
     #[serde(rename = "group")]
@@ -205,10 +202,6 @@ pub enum Event {
         counts: Counts,
         /// Every change except noops.
         changes: Vec<PlannedLine>,
-        /// Objects that the run does not write, where they are asked for: what is waited for all the same, and what
-        /// goes with an object that is deleted.
-        #[serde(skip)]
-        others: Vec<PlannedLine>,
         /// Whether the same plan was shown and agreed to before.
         #[serde(skip)]
         is_known: bool,
@@ -511,9 +504,6 @@ pub struct PlannedLine {
     /// Remarks: `not verified by the server: …`, `takes over spec.replicas from kubectl-scale`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The state before the change and after it, where it is asked for.
-    #[serde(skip)]
-    pub whole: Option<Box<Whole>>,
 }
 
 /// One field's change.

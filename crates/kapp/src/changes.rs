@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use pushback_deploy::plan::sides;
-use pushback_events::{Awaited, PlannedLine, Whole};
+use pushback_events::Awaited;
 use pushback_preflight::Operation;
 
+use super::shown_plan::ShownChange;
 use super::style::Style;
 use super::table::{Column, Table, UnknownColumn, check};
 use super::ui::Ui;
@@ -35,43 +36,37 @@ pub fn check_columns(style: &Style) -> Result<(), UnknownColumn> {
 }
 
 /// Shows a plan as the flags want it.
-pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: Timestamp) {
+pub fn show(ui: &mut Ui, changes: &[ShownChange], others: &[ShownChange], now: Timestamp) {
     let (look, waits) = (ui.style().diff, !ui.style().no_wait);
     if look.changes || look.yaml {
-        let (skipped, others): (Vec<&PlannedLine>, Vec<&PlannedLine>) =
-            others.iter().partition(|line| line.operation != Operation::Noop);
-        let mut ordered: Vec<&PlannedLine> =
-            changes.iter().chain(skipped).filter(|line| line.whole.is_some()).collect();
-        // Versioned objects come first.
-        let is_versioned = |whole: &Whole| whole.new.as_ref().or(whole.old.as_ref()).is_some_and(sides::is_version);
-        ordered.sort_by_key(|line| line.whole.as_ref().map(|whole| (whole.wave, !is_versioned(whole))));
-        for line in ordered {
-            let Some(whole) = &line.whole else { continue };
-            if line.operation == Operation::Exists {
-                continue;
-            }
-            let what = (words::operation(line.operation), words::described(&line.object));
-            let is_unchanged = line.operation == Operation::Noop;
+        let (skipped, others): (Vec<&ShownChange>, Vec<&ShownChange>) =
+            others.iter().partition(|change| change.operation != Operation::Noop);
+        let mut ordered: Vec<&ShownChange> =
+            changes.iter().chain(skipped).filter(|change| change.operation != Operation::Exists).collect();
+        ordered.sort_by_cached_key(|change| change.order());
+        for ShownChange { object, operation, sides } in ordered {
+            let what = (words::operation(*operation), words::described(object));
+            let is_unchanged = *operation == Operation::Noop;
             if look.yaml && !is_unchanged {
-                let applied = whole.new.as_ref().map(|new| match line.operation {
-                    Operation::Create => sides::as_created(new, &line.object.name),
+                let applied = sides.new.as_ref().map(|new| match operation {
+                    Operation::Create => sides::as_created(new, &object.name),
                     _ => sides::raw(new, false),
                 });
                 // Files have no strategy.
-                let strategy = if whole.strategy == NO_STRATEGY { " (strategy: unknown)" } else { "" };
+                let strategy = if sides.strategy == NO_STRATEGY { " (strategy: unknown)" } else { "" };
                 ui.block(&format!("---\n# {}: {}{strategy}\n{}\n", what.0, what.1, words::yaml(applied.as_ref())));
             }
             if look.changes {
                 ui.progress(&format!("@@ {} {} @@", what.0, what.1));
                 let text = match is_unchanged {
                     true => "\n".to_owned(),
-                    false => diff::text(whole.old.as_ref(), whole.new.as_ref(), &look),
+                    false => diff::text(sides.old.as_ref(), sides.new.as_ref(), &look),
                 };
                 ui.block(&text);
             }
         }
-        for line in others.into_iter().filter(|_| look.changes) {
-            ui.progress(&format!("@@ noop {} @@", words::described(&line.object)));
+        for change in others.into_iter().filter(|_| look.changes) {
+            ui.progress(&format!("@@ noop {} @@", words::described(&change.object)));
             ui.block("\n");
         }
     }
@@ -82,14 +77,13 @@ pub fn show(ui: &mut Ui, changes: &[PlannedLine], others: &[PlannedLine], now: T
     }
 }
 
-fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, waits: bool, now: Timestamp) -> Table {
-    let mut rows: Vec<(&PlannedLine, Vec<String>)> = lines.map(|line| (line, row(line, waits, now))).collect();
-    let place = |line: &PlannedLine| {
-        let object = &line.object;
+fn table<'l>(changes: impl Iterator<Item = &'l ShownChange>, waits: bool, now: Timestamp) -> Table {
+    let mut changes: Vec<&ShownChange> = changes.collect();
+    changes.sort_by_cached_key(|ShownChange { object, .. }| {
         (object.namespace.clone(), object.name.clone(), object.kind.clone())
-    };
-    rows.sort_by_cached_key(|(line, _)| place(line));
-    let count = |column: usize, word: &str| rows.iter().filter(|(_, row)| row[column] == word).count();
+    });
+    let rows: Vec<Vec<String>> = changes.into_iter().map(|change| row(change, waits, now)).collect();
+    let count = |column: usize, word: &str| rows.iter().filter(|row| row[column] == word).count();
     let (op, wait) = (5, 7);
     let notes = vec![
         format!(
@@ -114,37 +108,36 @@ fn table<'l>(lines: impl Iterator<Item = &'l PlannedLine>, waits: bool, now: Tim
         notes,
         fills_first: true,
         is_transposed: false,
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
+        rows,
     }
 }
 
-fn row(line: &PlannedLine, waits: bool, now: Timestamp) -> Vec<String> {
-    let nothing = Whole::default();
-    let whole = line.whole.as_deref().unwrap_or(&nothing);
-    let namespace = if line.object.namespace.is_empty() { "(cluster)" } else { &line.object.namespace };
-    let operation = match line.operation {
+fn row(change: &ShownChange, waits: bool, now: Timestamp) -> Vec<String> {
+    let ShownChange { object, operation, sides } = change;
+    let namespace = if object.namespace.is_empty() { "(cluster)" } else { &object.namespace };
+    let operation = match *operation {
         Operation::Noop => "",
         other => words::operation(other),
     };
-    let awaited = match whole.awaited.filter(|_| waits) {
+    let awaited = match sides.awaited.filter(|_| waits) {
         Some(Awaited::Ready) => "reconcile",
         Some(Awaited::Deleted) => "delete",
         None => "",
     };
     // What is masked has nothing to wait for.
-    let (state, message) = match &whole.live {
+    let (state, message) = match &sides.live {
         Some(live) => state::of(live),
-        None if whole.created.is_empty() => ("", String::new()),
+        None if sides.created.is_empty() => ("", String::new()),
         None => ("ok", String::new()),
     };
     [
         namespace,
-        &line.object.name,
-        &line.object.kind,
-        &line.object.api_version(),
-        &words::age(&whole.created, now),
+        &object.name,
+        &object.kind,
+        &object.api_version(),
+        &words::age(&sides.created, now),
         operation,
-        &whole.strategy,
+        &sides.strategy,
         awaited,
         state,
         &words::information(&message),

@@ -5,12 +5,25 @@ use std::time::Duration;
 
 use pushback_cluster::ALREADY_EXISTS;
 use pushback_events::exit::ExitCode;
-use pushback_events::{AppRef, OwnedObject, RunFailure, Said, UnableRule, Unfinished, UnfinishedLine};
+use pushback_events::{AppRef, OwnedObject, RunFailure, UnableRule, Unfinished, UnfinishedLine};
 use pushback_manifest::collect::Problem;
 use pushback_objects::{Finding, ObjectRef};
 use pushback_preflight::{Operation, registry};
 
 use super::words;
+
+/// A write that failed, or that the server would refuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedWrite {
+    /// The object.
+    pub object: ObjectRef,
+    /// The operation.
+    pub operation: Operation,
+    /// The server's message, without the object's name before it.
+    pub message: String,
+    /// The server's reason, such as `Invalid`.
+    pub reason: String,
+}
 
 /// What is known at the end of a run.
 #[derive(Debug)]
@@ -23,6 +36,8 @@ pub struct End<'e> {
     pub failure: Option<&'e RunFailure>,
     /// Findings for which preflight refused.
     pub refusals: &'e [Finding],
+    /// Writes that the server refuses, in the order of the plan.
+    pub refused_writes: &'e [FailedWrite],
     /// Whether the command is `rename`.
     pub is_rename: bool,
     /// Objects that are not done.
@@ -34,11 +49,11 @@ pub struct End<'e> {
     /// Whether the run stopped at its plan.
     pub is_diff: bool,
     /// Writes that failed: the first one, or all where all are told.
-    pub failed_writes: &'e [Said],
+    pub failed_writes: &'e [FailedWrite],
     /// The first object that was waited for in vain, and for how many milliseconds.
     pub absent: Option<&'e (ObjectRef, u64)>,
     /// The first write that a webhook has kept from being made, and for how many milliseconds it was tried.
-    pub blocked: Option<&'e (Said, u64)>,
+    pub blocked: Option<&'e (FailedWrite, u64)>,
 }
 
 /// The text after `kapp: Error: `; empty where the run succeeded.
@@ -98,11 +113,11 @@ pub fn text(end: &End<'_>) -> String {
         }
         RunFailure::NoApp { app, elsewhere } => no_app(app, elsewhere, if end.is_rename { "" } else { ": " }),
         RunFailure::RecordNotCreated { message } => format!("Creating app: {message}"),
-        RunFailure::Refused { unable, said } => {
+        RunFailure::Refused { unable } => {
             let is_of_rule = |finding: &&Finding| finding.rule != registry::SERVER;
-            match (end.refusals.iter().find(is_of_rule), said.first(), unable.first()) {
+            match (end.refusals.iter().find(is_of_rule), end.refused_writes.first(), unable.first()) {
                 (Some(first), ..) => refused(&first.rule, end.refusals),
-                (None, Some(said), _) => api_error(said),
+                (None, Some(write), _) => api_error(write),
                 (None, None, Some(UnableRule { rule, reason })) => {
                     format!("preflight checks failed: running preflight check \"{rule}\": {reason}")
                 }
@@ -144,7 +159,7 @@ fn last_error(after: u64) -> String {
 
 /// `Creating resource X: API server says: …`, for a line of the progress.
 #[must_use]
-pub fn of_write(said: &Said) -> String {
+pub fn of_write(said: &FailedWrite) -> String {
     let text = api_error_on_a_line(said);
     let start = format!("{} {}: ", ApiError::of(said).verbs.0, words::described(&said.object));
     text.strip_prefix(&start).map(str::to_owned).unwrap_or(text)
@@ -158,6 +173,7 @@ pub fn of_command(error: &str, code: u8, failure: Option<&RunFailure>, is_rename
         error,
         failure,
         refusals: &[],
+        refused_writes: &[],
         is_rename,
         unfinished: &[],
         endings: &BTreeMap::new(),
@@ -309,7 +325,7 @@ struct ApiError {
 }
 
 impl ApiError {
-    fn of(said: &Said) -> Self {
+    fn of(said: &FailedWrite) -> Self {
         let group = if said.object.group.is_empty() { String::new() } else { format!(".{}", said.object.group) };
         let named = match said.reason.as_str() {
             "Invalid" => format!("{}{group} \"{}\" is invalid: ", said.object.kind, said.object.name),
@@ -332,7 +348,7 @@ impl ApiError {
     }
 
     /// What the server says of it.
-    fn words(said: &Said) -> String {
+    fn words(said: &FailedWrite) -> String {
         match said.message.rsplit_once(": ") {
             Some((_, words)) if said.reason == ALREADY_EXISTS => words.to_owned(),
             _ if said.reason == words::INTERNAL_ERROR && !said.message.starts_with(INTERNAL) => {
@@ -344,7 +360,7 @@ impl ApiError {
 }
 
 /// `create X: Creating resource X: API server says: …`, a level of indentation for each colon.
-fn api_error(said: &Said) -> String {
+fn api_error(said: &FailedWrite) -> String {
     let ApiError { verbs: (doing, done), object, named, items, reason } = ApiError::of(said);
     let start = format!("{doing} {object}:\n  {done} resource {object}:\n    ");
     match items.is_empty() {
@@ -357,7 +373,7 @@ fn api_error(said: &Said) -> String {
 }
 
 /// The same without levels, for a list of errors.
-fn api_error_on_a_line(said: &Said) -> String {
+fn api_error_on_a_line(said: &FailedWrite) -> String {
     let ApiError { verbs: (doing, done), object, named, items, reason } = ApiError::of(said);
     let start = format!("{doing} {object}: {done} resource {object}: API server says: ");
     match items.is_empty() {
@@ -422,7 +438,7 @@ mod tests {
 
     use super::*;
 
-    fn said(operation: Operation, kind: &str, group: &str, message: &str) -> Said {
+    fn said(operation: Operation, kind: &str, group: &str, message: &str) -> FailedWrite {
         let object = ObjectRef {
             group: group.to_owned(),
             version: "v1".to_owned(),
@@ -430,7 +446,7 @@ mod tests {
             namespace: "ck".to_owned(),
             name: "d1".to_owned(),
         };
-        Said { object, operation, message: message.to_owned(), reason: "Invalid".to_owned() }
+        FailedWrite { object, operation, message: message.to_owned(), reason: "Invalid".to_owned() }
     }
 
     #[test]
@@ -467,6 +483,7 @@ mod tests {
             error: "",
             failure: None,
             refusals: &[],
+            refused_writes: &[],
             is_rename: false,
             unfinished: &[],
             endings: &BTreeMap::new(),

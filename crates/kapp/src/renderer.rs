@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use pushback_cluster::NOT_FOUND;
 use pushback_events::exit::ExitCode;
-use pushback_events::{
-    AppRef, Awaited, ChangeOutcome, DiagnosticCode, Event, GroupApp, PlannedLine, RunFailure, Said, WaitOutcome,
-};
+use pushback_events::{AppRef, Awaited, ChangeOutcome, DiagnosticCode, Event, GroupApp, RunFailure, WaitOutcome};
 use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::{Operation, registry};
 use serde_json::Value;
 
+use super::errors::FailedWrite;
+use super::run_facts::RunFacts;
+use super::shown_plan::{ShownChange, ShownPlan};
 use super::style::Style;
 use super::ui::Ui;
-use super::{changes, errors, reports, state, words};
+use super::{changes, errors, state, words};
 use pushback_terminal::live::renderer::{Moment, Renderer};
 use pushback_terminal::log_text::{failed_containers, tagged};
 use pushback_terminal::output::Output;
@@ -29,6 +30,7 @@ const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct KappRenderer {
     ui: Ui,
+    facts: RunFacts,
     command: String,
     app: String,
     namespace: String,
@@ -47,7 +49,7 @@ pub struct KappRenderer {
     /// Those of them that a webhook keeps from being written.
     blocked: Vec<ObjectRef>,
     /// The first that it kept from being written to the end, and for how many milliseconds that was tried.
-    blocked_to_the_end: Option<(Said, u64)>,
+    blocked_to_the_end: Option<(FailedWrite, u64)>,
     /// Changes that are waited for.
     waiting: usize,
     /// Lines about waits, held back until everything of the batch is written.
@@ -66,9 +68,11 @@ pub struct KappRenderer {
     unawaited: BTreeSet<ObjectRef>,
     /// Only a part of the app is deleted.
     is_partial: bool,
-    failed_writes: Vec<Said>,
+    failed_writes: Vec<FailedWrite>,
     /// Findings for which preflight refuses.
     refusals: Vec<Finding>,
+    /// Writes that the server refuses.
+    refused: Vec<FailedWrite>,
     /// Objects that exist already, and that nothing is done about.
     present: BTreeSet<ObjectRef>,
     /// Objects that somebody else creates, and whether they were missing.
@@ -91,11 +95,12 @@ struct Wait {
 }
 
 impl KappRenderer {
-    /// Writes to these streams.
+    /// Writes to these streams; the run adds to the facts.
     #[must_use]
-    pub fn new(style: Style, output: Output) -> Self {
+    pub fn new(style: Style, facts: RunFacts, output: Output) -> Self {
         Self {
             ui: Ui::new(style, output),
+            facts,
             command: String::new(),
             app: String::new(),
             namespace: String::new(),
@@ -119,6 +124,7 @@ impl KappRenderer {
             is_partial: false,
             failed_writes: Vec::new(),
             refusals: Vec::new(),
+            refused: Vec::new(),
             present: BTreeSet::new(),
             awaited: Vec::new(),
             absent: None,
@@ -217,40 +223,31 @@ impl KappRenderer {
     }
 
     /// kapp learns of a refusal from its write, so that the write is told before it.
-    fn refused_batch(&mut self, said: &[Said], now: Moment) {
-        self.starting = said.iter().map(|said| (said.object.clone(), said.operation)).collect();
+    fn refused_batch(&mut self, now: Moment) {
+        self.starting = self.refused.iter().map(|write| (write.object.clone(), write.operation)).collect();
         self.print_batch(now);
     }
 
-    fn plan(&mut self, changes: &[PlannedLine], others: &[PlannedLine], now: Moment) {
-        let is_present = |line: &PlannedLine| {
-            line.operation == Operation::Exists && line.whole.as_ref().is_some_and(|whole| !whole.created.is_empty())
-        };
-        self.present = changes.iter().filter(|line| is_present(line)).map(|line| line.object.clone()).collect();
-        let missing: Vec<PlannedLine>;
-        let changes = match self.present.is_empty() {
-            true => changes,
-            false => {
-                missing = changes.iter().filter(|line| !is_present(line)).cloned().collect();
-                &missing
-            }
-        };
+    fn plan(&mut self, plan: ShownPlan, now: Moment) {
+        let ShownPlan { changes, mut others, refused } = plan;
+        self.refused = refused;
+        let is_present =
+            |change: &ShownChange| change.operation == Operation::Exists && !change.sides.created.is_empty();
+        let (present, changes): (Vec<ShownChange>, Vec<ShownChange>) = changes.into_iter().partition(is_present);
+        self.present = present.into_iter().map(|change| change.object).collect();
         // What is only waited for has no part in a run that waits for nothing.
-        let others: Vec<PlannedLine> = match self.ui.style().no_wait {
-            true => others.iter().filter(|line| line.operation != Operation::Noop).cloned().collect(),
-            false => others.to_vec(),
-        };
+        others.retain(|change| !self.ui.style().no_wait || change.operation != Operation::Noop);
         self.total = changes.len() + others.len();
         self.done = 0;
-        let awaited = changes.iter().filter(|line| line.operation == Operation::Exists);
-        self.awaited = awaited.map(|line| (line.object.clone(), false)).collect();
-        self.all_kept = others.iter().map(|line| line.object.clone()).collect();
-        self.kept = others.iter().map(|line| (line.object.clone(), line.operation)).collect();
-        let is_unawaited = |line: &&PlannedLine| line.whole.as_ref().is_some_and(|whole| whole.awaited.is_none());
-        self.unawaited = changes.iter().filter(is_unawaited).map(|line| line.object.clone()).collect();
-        let lines = changes.iter().chain(&others).map(|line| (line.object.clone(), line.operation)).collect();
+        let awaited = changes.iter().filter(|change| change.operation == Operation::Exists);
+        self.awaited = awaited.map(|change| (change.object.clone(), false)).collect();
+        self.all_kept = others.iter().map(|change| change.object.clone()).collect();
+        self.kept = others.iter().map(|change| (change.object.clone(), change.operation)).collect();
+        let unawaited = changes.iter().filter(|change| change.sides.awaited.is_none());
+        self.unawaited = unawaited.map(|change| change.object.clone()).collect();
+        let lines = changes.iter().chain(&others).map(|change| (change.object.clone(), change.operation)).collect();
         if self.shown.as_ref() != Some(&lines) {
-            changes::show(&mut self.ui, changes, &others, now.wall);
+            changes::show(&mut self.ui, &changes, &others, now.wall);
         }
         self.shown = Some(lines);
     }
@@ -276,7 +273,8 @@ impl KappRenderer {
             return;
         };
         let (object, operation) = (object.clone(), *operation);
-        let said = Said { object, operation, message: reason.to_owned(), reason: words::INTERNAL_ERROR.to_owned() };
+        let said =
+            FailedWrite { object, operation, message: reason.to_owned(), reason: words::INTERNAL_ERROR.to_owned() };
         self.timed(now, &format!(" ^ Retryable error: {}", errors::of_write(&said)));
         self.blocked.push(said.object);
     }
@@ -334,13 +332,13 @@ impl Renderer for KappRenderer {
             self.start_batch(now);
         }
         match event {
-            Event::RunStart { command, app, namespace, target, .. } => {
+            Event::RunStart { command, app, namespace, .. } => {
                 self.command.clone_from(command);
                 self.app.clone_from(app);
                 self.namespace.clone_from(namespace);
                 // Told once, however many apps the run is about.
-                if let Some(target) = target.as_ref().filter(|_| !self.is_target_told) {
-                    reports::target(&mut self.ui, target);
+                if let Some(target) = self.facts.take_target().filter(|_| !self.is_target_told) {
+                    target.print(&mut self.ui);
                     self.is_target_told = true;
                 }
             }
@@ -356,9 +354,9 @@ impl Renderer for KappRenderer {
                 (self.total, self.is_partial, self.shown) = (0, false, None);
                 self.start_app();
             }
-            Event::Plan { changes, others, .. } => {
+            Event::Plan { .. } => {
                 self.refusals.clear();
-                self.plan(changes, others, now);
+                self.plan(self.facts.next_plan(), now);
             }
             Event::Finding { finding, .. } if finding.severity == Severity::Error && finding.waived.is_none() => {
                 self.refusals.push((**finding).clone());
@@ -378,7 +376,7 @@ impl Renderer for KappRenderer {
                 }
                 if *outcome == ChangeOutcome::Failed && (self.failed_writes.is_empty() || self.ui.style().all_errors) {
                     let (object, operation) = (object.clone(), *operation);
-                    let said = Said { object, operation, message: message.clone(), reason: reason.clone() };
+                    let said = FailedWrite { object, operation, message: message.clone(), reason: reason.clone() };
                     if self.blocked.contains(&said.object) && self.blocked_to_the_end.is_none() {
                         self.blocked_to_the_end = Some((said.clone(), elapsed.0));
                     }
@@ -451,18 +449,19 @@ impl Renderer for KappRenderer {
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
                 let failure = failure.as_deref();
-                if let Some(RunFailure::Refused { said, .. }) = failure
-                    && !said.is_empty()
+                if matches!(failure, Some(RunFailure::Refused { .. }))
+                    && !self.refused.is_empty()
                     && !is_diff
                     && self.refusals.iter().all(|finding| finding.rule == registry::SERVER)
                 {
-                    self.refused_batch(said, now);
+                    self.refused_batch(now);
                 }
                 let text = errors::text(&errors::End {
                     code: *exit_code,
                     error,
                     failure,
                     refusals: &self.refusals,
+                    refused_writes: &self.refused,
                     is_rename: false,
                     unfinished,
                     endings: &self.endings,
@@ -575,7 +574,11 @@ mod tests {
     fn an_object_that_is_waited_for_is_told_about_once_a_second() {
         let captured = Captured::default();
         let (data, progress) = captured.writers();
-        let mut renderer = KappRenderer::new(Style { tty: true, ..Style::default() }, Output::new(data, progress));
+        let mut renderer = KappRenderer::new(
+            Style { tty: true, ..Style::default() },
+            RunFacts::default(),
+            Output::new(data, progress),
+        );
         (renderer.total, renderer.waiting) = (1, 1);
         for (millis, message) in [(0, "one"), (300, "two"), (600, "three"), (1_400, "four"), (1_500, "five")] {
             renderer.event(&wait_progress(&config_map("a"), message, &[], millis), at_millis(millis));
@@ -599,7 +602,7 @@ mod tests {
         let captured = Captured::default();
         let (data, progress) = captured.writers();
         let style = Style { tty: true, ..Style::default() };
-        let mut renderer = KappRenderer::new(style, Output::new(data, progress));
+        let mut renderer = KappRenderer::new(style, RunFacts::default(), Output::new(data, progress));
         renderer.total = 3;
         let [[one, one_ready], [two, two_ready], [three, three_ready]] = ["a", "b", "c"].map(done);
         for event in [start("a"), start("b"), one, one_ready, two, two_ready, start("c"), three, three_ready] {

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use pushback_app::identity::{APP_LABEL, ASSOCIATION_LABEL};
-use pushback_events::Target;
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::table::{Column, Table};
-use super::ui::Ui;
 use super::{state, words};
 use pushback_terminal::raw_objects::place;
 
@@ -43,16 +41,6 @@ const APPS: [Column; 6] = [
 
 /// Levels below an object of the app that a tree goes down.
 const LEVELS: usize = 8;
-
-/// The first line of every command that has met a cluster.
-pub fn target(ui: &mut Ui, target: &Target) {
-    let nodes = match target.nodes.as_slice() {
-        [] => String::new(),
-        [node] => format!(" (nodes: {node})"),
-        [oldest, others @ ..] => format!(" (nodes: {oldest}, {}+)", others.len()),
-    };
-    ui.line(&format!("Target cluster '{}'{nodes}", target.server));
-}
 
 /// The table of `inspect`: the app's own objects, and what controllers have made.
 #[must_use]

@@ -59,7 +59,6 @@ pub(super) fn run_start(command: &str) -> Event {
         namespace: "shop".to_owned(),
         cluster: "kind-prod".to_owned(),
         run: "4f2a".to_owned(),
-        target: None,
     }
 }
 
@@ -112,7 +111,6 @@ fn planned(object: &ObjectRef, operation: Operation, line: u32, fields: Vec<Fiel
         fields,
         text: String::new(),
         notes: Vec::new(),
-        whole: None,
     }
 }
 
@@ -165,7 +163,7 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         (0, run_start("apply")),
         (0, warning.clone()),
         (0, warning),
-        (1, Event::Plan { counts, changes, others: Vec::new(), is_known: false, elapsed: Millis(400) }),
+        (1, Event::Plan { counts, changes, is_known: false, elapsed: Millis(400) }),
         (
             1,
             Event::Preflight {
@@ -241,15 +239,8 @@ pub(super) fn hostile() -> Vec<Event> {
             namespace: evil(),
             cluster: evil(),
             run: evil(),
-            target: None,
         },
-        Event::Plan {
-            counts: Counts::default(),
-            changes: vec![change],
-            others: Vec::new(),
-            is_known: false,
-            elapsed: Millis(1),
-        },
+        Event::Plan { counts: Counts::default(), changes: vec![change], is_known: false, elapsed: Millis(1) },
         Event::Finding {
             finding: Box::new(finding),
             excerpt: Some(Box::new(Excerpt {

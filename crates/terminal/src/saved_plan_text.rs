@@ -83,6 +83,5 @@ fn planned(line: &SavedObject) -> PlannedLine {
         fields: line.fields.clone(),
         text: String::new(),
         notes: line.notes.clone(),
-        whole: None,
     }
 }

@@ -88,7 +88,7 @@ impl UpgradeStepArgs {
                     manifests_may_loosen: environment.policy_from == PolicyFrom::Manifests,
                     ..PreflightOptions::default()
                 },
-                details: None,
+                observer: None,
             },
             input: InputOptions {
                 files: self.file,

@@ -181,7 +181,6 @@ mod tests {
             fields: Vec::new(),
             text: String::new(),
             notes: Vec::new(),
-            whole: None,
         };
         let mut going = Going::default();
         going.add(&[line]);

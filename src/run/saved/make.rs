@@ -43,7 +43,7 @@ impl SavePlan {
         let Compared { setup, plan, report, facts, read } = compare.compare(run, true).await?;
         setup.require_writable()?;
         if report.outcome.refuses() {
-            return Ok(End::refused(&report).quoting(&plan));
+            return Ok(End::refused(&report));
         }
         let (cluster, key) = identity::of(run, &setup, None).await?;
         let digests = Digests::new(&setup.config, key.as_deref());

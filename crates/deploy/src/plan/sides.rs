@@ -1,13 +1,14 @@
 //! Both sides of a change as a tool sees them that applies whole objects: what it applied last, and what it applies now.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pushback_app::identity::{IDENTITY_ANNOTATION, ORIGINAL_ANNOTATIONS};
 use pushback_cluster::FIELD_MANAGER;
 use pushback_cluster::managed_fields::{FieldSet, managers, project, project_without_keys};
-use pushback_events::{Awaited, Whole};
+use pushback_events::Awaited;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use pushback_preflight::Operation;
 use serde_json::{Map, Value};
@@ -15,6 +16,25 @@ use serde_json::{Map, Value};
 use super::annotations::CreateStrategy;
 use super::digest::is_secret;
 use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
+
+/// Both sides of a change as a tool sees them that applies whole objects, each with the metadata of the live object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChangeSides {
+    /// What was applied last; `None` for an object that does not exist.
+    pub old: Option<Value>,
+    /// What is applied now; `None` for an object that is deleted.
+    pub new: Option<Value>,
+    /// Number of changes before it on the longest way to it.
+    pub wave: usize,
+    /// Creation time of the live object, RFC 3339; empty if it does not exist.
+    pub created: String,
+    /// How the change differs from the usual: `fallback on replace`, `orphan`.
+    pub strategy: String,
+    /// The state that the run waits for, if any.
+    pub awaited: Option<Awaited>,
+    /// The live object.
+    pub live: Option<Arc<Value>>,
+}
 
 /// The newest live version of every versioned object of the app, by its identity in the input.
 #[must_use]
@@ -33,11 +53,11 @@ pub fn previous_version<'v>(planned: &Planned, versions: &BTreeMap<ObjectKey, &'
 }
 
 /// Sets both sides to those of a new version and the one before.
-pub fn set_beside(whole: &mut Whole, planned: &Planned, previous: &Value) {
-    whole.new = planned.change.desired.as_deref().map(|desired| new_side(desired, Some(previous)));
-    whole.old = Some(old_side(previous, whole.new.as_ref()));
+pub fn set_beside(sides: &mut ChangeSides, planned: &Planned, previous: &Value) {
+    sides.new = planned.change.desired.as_deref().map(|desired| new_side(desired, Some(previous)));
+    sides.old = Some(old_side(previous, sides.new.as_ref()));
     let plain = given_as_text(planned);
-    whole.old.iter_mut().chain(&mut whole.new).for_each(|side| as_string_data(side, &plain));
+    sides.old.iter_mut().chain(&mut sides.new).for_each(|side| as_string_data(side, &plain));
 }
 
 /// Whether an object is a version of another one.
@@ -49,7 +69,7 @@ pub fn is_version(object: &Value) -> bool {
 /// Both sides of a change. `wave`: how many changes come before it; `app_goes`: the whole app is deleted, so that nothing is
 /// compared.
 #[must_use]
-pub fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
+pub fn change_sides(planned: &Planned, wave: usize, app_goes: bool) -> ChangeSides {
     let change = &planned.change;
     let live = change.live.as_deref();
     let new = match change.operation {
@@ -63,7 +83,7 @@ pub fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
     let plain = given_as_text(planned);
     let mut new = new;
     old.iter_mut().chain(&mut new).for_each(|side| as_string_data(side, &plain));
-    Whole {
+    ChangeSides {
         old,
         new,
         wave,
@@ -76,7 +96,6 @@ pub fn whole(planned: &Planned, wave: usize, app_goes: bool) -> Whole {
             _ => None,
         },
         live: change.live.clone(),
-        is_ready: false,
     }
 }
 

@@ -66,6 +66,5 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
         fields: diff::field_lines(&planned.fields, &masked),
         text: shown_text,
         notes: planned.notes.clone(),
-        whole: None,
     }
 }

@@ -231,7 +231,6 @@ mod tests {
             fields: Vec::new(),
             text: String::new(),
             notes: Vec::new(),
-            whole: None,
         }
     }
 

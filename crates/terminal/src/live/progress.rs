@@ -255,10 +255,7 @@ mod tests {
         progress.note(&change_done(&web, Operation::Update, ChangeOutcome::Failed, "conflict"), at(0));
         progress.note(&wait_progress(&web, "0/1 ready", &[], 0), at(0));
         let counts = Counts { update: 3, noop: 4, ..Counts::default() };
-        progress.note(
-            &Event::Plan { counts, changes: Vec::new(), others: Vec::new(), is_known: false, elapsed: Millis(1) },
-            at(1),
-        );
+        progress.note(&Event::Plan { counts, changes: Vec::new(), is_known: false, elapsed: Millis(1) }, at(1));
         assert_eq!((progress.tried, progress.finished(), progress.total, progress.rows().len()), (0, 0, 3, 0));
     }
 
