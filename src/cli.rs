@@ -36,13 +36,11 @@ pub mod writing;
 use std::ffi::OsString;
 use std::fs::File;
 use std::num::NonZero;
-use std::panic::catch_unwind;
 use std::path::Path;
-use std::process;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use pushback_events::exit::ExitCode;
-use pushback_system::environment::{self, reason};
+use pushback_system::environment::reason;
 use pushback_system::program;
 use tokio::runtime::{Builder, Runtime};
 
@@ -200,27 +198,8 @@ fn start() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).enable_all().build()
 }
 
-/// Runs the command line of the tool by whose name the program was called.
-#[must_use]
-pub fn main() -> process::ExitCode {
-    #[cfg(feature = "kapp")]
-    if crate::kapp::is_name(&environment::program_name()) {
-        return crate::kapp::process_code(run_with(crate::kapp::main));
-    }
-    run_with(run_arguments).into()
-}
-
-/// Runs a command line; a panic has an exit code of its own.
-fn run_with(run: fn(&[OsString]) -> ExitCode) -> ExitCode {
-    let work = || match completion::engine::answer() {
-        Some(code) => code,
-        None => run(&std::env::args_os().collect::<Vec<_>>()),
-    };
-    catch_unwind(work).unwrap_or(ExitCode::Defect)
-}
-
 /// Parses the command line and runs it.
-fn run_arguments(arguments: &[OsString]) -> ExitCode {
+pub fn main(arguments: &[OsString]) -> ExitCode {
     match parsed(arguments) {
         Ok(cli) => cli.run(async |command, global| command.run(global, arguments).await),
         Err(error) => parser_output::print(error, arguments, || command_of(arguments)),

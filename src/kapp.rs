@@ -11,7 +11,9 @@ use futures::future::BoxFuture;
 use pushback_cluster::Cluster;
 use pushback_deploy::plan::{Plan, Planned};
 use pushback_events::exit::ExitCode;
-use pushback_kapp::{KappArguments, KappRenderer, RunFacts, ShownPlan, Style, Target, Ui, UnknownColumn};
+use pushback_kapp::{
+    KappArguments, KappRenderer, KappWaitWords, RunFacts, ShownPlan, Style, Target, Ui, UnknownColumn,
+};
 use pushback_kapp::{arguments, changes, errors, parse_errors, prompt, shown_plan};
 use pushback_manifest::config::Config;
 use pushback_preflight::Operation;
@@ -139,6 +141,7 @@ fn behaviour(given: KappArguments) -> Behaviour {
         recreates_contents: false,
         compares_writes: false,
         awaits_controllers: false,
+        wait_words: Some(Arc::new(KappWaitWords)),
         runs_default_rules: false,
         groups_one_by_one: true,
         derived: match (given.deletes_derived, given.awaits_derived) {

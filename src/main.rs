@@ -9,5 +9,5 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     pushback_terminal::defect::tell_of_panics();
-    pushback::cli::main()
+    pushback::main()
 }

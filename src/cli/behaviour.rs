@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
 
+use pushback_deploy::apply::wait_words::WaitWords;
 use pushback_terminal::live::renderer::Renderer;
 use pushback_terminal::output::Output;
 use secrecy::SecretString;
@@ -47,6 +48,8 @@ pub(crate) struct Behaviour {
     pub(crate) recreates_contents: bool,
     /// Whether each stored object is compared with its dry run.
     pub(crate) compares_writes: bool,
+    /// Words for the states of awaited objects, in place of the engine's.
+    pub(crate) wait_words: Option<Arc<dyn WaitWords>>,
     /// Whether the first object of a kind waits for its controller.
     pub(crate) awaits_controllers: bool,
     /// Whether the default rules run.
@@ -66,6 +69,7 @@ impl Default for Behaviour {
             observer: None,
             recreates_contents: true,
             compares_writes: true,
+            wait_words: None,
             awaits_controllers: true,
             runs_default_rules: true,
             groups_one_by_one: false,
@@ -86,6 +90,7 @@ impl GlobalArgs {
     #[must_use]
     pub fn writing(&self, mut options: WriteOptions) -> WriteOptions {
         options.engine.compares_writes = self.behaviour.compares_writes;
+        options.engine.wait_words.clone_from(&self.behaviour.wait_words);
         options.engine.awaits_controllers = self.behaviour.awaits_controllers;
         options
     }

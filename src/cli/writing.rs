@@ -77,6 +77,7 @@ impl WriteArgs {
                 deletion: Deletion::default(),
                 compares_writes: true,
                 awaits_controllers: true,
+                wait_words: None,
             },
             lock: LockOptions::new(self.lock_lease, self.lock_wait),
             history: self.app_changes_max_to_keep,

@@ -244,6 +244,7 @@ impl Default for WriteOptions {
                 deletion: Deletion::default(),
                 compares_writes: true,
                 awaits_controllers: true,
+                wait_words: None,
             },
             lock: LockOptions::default(),
             history: history::KEEP,

@@ -6,5 +6,6 @@ pub mod gone;
 pub mod pod_logs;
 pub mod readiness;
 pub mod tree;
+pub mod wait_words;
 mod watch;
 mod write;

@@ -1,7 +1,6 @@
 //! The events that the engine emits: the only contract between it and the renderers.
 //! Their JSON form, one object per line, is stable.
 
-mod details;
 mod events;
 pub mod exit;
 mod failure;
@@ -20,7 +19,6 @@ use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome, RuleRe
 use pushback_preflight::waiver::BroadWaiver;
 use serde::{Deserialize, Serialize};
 
-pub use details::{ConditionMeaning, MatchedCondition, SeenObject};
 pub use events::Events;
 pub use failure::{AppRef, OwnedObject, RunFailure, UnableRule};
 pub use group::GroupApp;
@@ -259,9 +257,9 @@ pub enum Event {
         /// Duration of the write.
         elapsed: Millis,
     },
-    /// An object is done: written, and ready or gone where that is waited for. Not part of the JSON form, where
-    /// `change.done` and `wait.done` tell it.
-    #[serde(skip)]
+    /// The run is done with an object: it is written, and ready or gone if the run waits for that. Not sent for an
+    /// object that is unchanged and was ready before.
+    #[serde(rename = "object.done")]
     Completed {
         /// Object.
         object: ObjectRef,
@@ -277,9 +275,6 @@ pub enum Event {
         wanted: Awaited,
         /// Progress so far: `2/4 ready`.
         message: String,
-        /// The object, for renderers that word its state themselves.
-        #[serde(skip)]
-        seen: SeenObject,
         /// Causes found below it: `pod web-6c9f: CrashLoopBackOff (exit 1)`.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
@@ -298,9 +293,6 @@ pub enum Event {
         /// The last message about the object.
         #[serde(skip_serializing_if = "String::is_empty")]
         message: String,
-        /// The object, for the same.
-        #[serde(skip)]
-        seen: SeenObject,
         /// Causes found below it.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
@@ -389,7 +381,6 @@ impl Event {
     #[must_use]
     pub fn is_public(&self) -> bool {
         match self {
-            Self::Completed { .. } => false,
             Self::Log { log } => log.is_public(),
             _ => true,
         }

@@ -157,14 +157,6 @@ fn last_error(after: u64) -> String {
     format!("Timed out waiting after {after}:\n  Last error: ")
 }
 
-/// `Creating resource X: API server says: …`, for a line of the progress.
-#[must_use]
-pub fn of_write(said: &FailedWrite) -> String {
-    let text = api_error_on_a_line(said);
-    let start = format!("{} {}: ", ApiError::of(said).verbs.0, words::described(&said.object));
-    text.strip_prefix(&start).map(str::to_owned).unwrap_or(text)
-}
-
 /// The text for a command without a run.
 #[must_use]
 pub fn of_command(error: &str, code: u8, failure: Option<&RunFailure>, is_rename: bool) -> String {
@@ -372,13 +364,19 @@ fn api_error(said: &FailedWrite) -> String {
     }
 }
 
-/// The same without levels, for a list of errors.
-fn api_error_on_a_line(said: &FailedWrite) -> String {
-    let ApiError { verbs: (doing, done), object, named, items, reason } = ApiError::of(said);
-    let start = format!("{doing} {object}: {done} resource {object}: API server says: ");
+/// Returns `create X: Creating resource X: API server says: …`, for a list of errors.
+fn api_error_on_a_line(write: &FailedWrite) -> String {
+    format!("{} {}: {}", ApiError::of(write).verbs.0, words::described(&write.object), of_write(write))
+}
+
+/// Returns `Creating resource X: API server says: …`, for a line of the progress.
+#[must_use]
+pub fn of_write(write: &FailedWrite) -> String {
+    let ApiError { verbs: (_, done), object, named, items, reason } = ApiError::of(write);
+    let start = format!("{done} resource {object}: API server says: {named}");
     match items.is_empty() {
-        false => format!("{start}{named}{}\n\n{reason}", items.concat()),
-        true => format!("{start}{named}{}{reason}", ApiError::words(said)),
+        false => format!("{start}{}\n\n{reason}", items.concat()),
+        true => format!("{start}{}{reason}", ApiError::words(write)),
     }
 }
 

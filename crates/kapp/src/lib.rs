@@ -23,6 +23,7 @@ pub use arguments::KappArguments;
 pub use renderer::KappRenderer;
 pub use run_facts::RunFacts;
 pub use shown_plan::{ShownChange, ShownPlan};
+pub use state::KappWaitWords;
 pub use style::{DiffLook, Style};
 pub use table::UnknownColumn;
 pub use target::Target;

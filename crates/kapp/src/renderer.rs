@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pushback_cluster::NOT_FOUND;
@@ -11,14 +10,13 @@ use pushback_events::exit::ExitCode;
 use pushback_events::{AppRef, Awaited, ChangeOutcome, DiagnosticCode, Event, GroupApp, RunFailure, WaitOutcome};
 use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::{Operation, registry};
-use serde_json::Value;
 
 use super::errors::FailedWrite;
 use super::run_facts::RunFacts;
 use super::shown_plan::{ShownChange, ShownPlan};
 use super::style::Style;
 use super::ui::Ui;
-use super::{changes, errors, state, words};
+use super::{changes, errors, words};
 use pushback_terminal::live::renderer::{Moment, Renderer};
 use pushback_terminal::log_text::{failed_containers, tagged};
 use pushback_terminal::output::Output;
@@ -391,27 +389,26 @@ impl Renderer for KappRenderer {
                 self.missing(request, now);
                 self.blocked(request, reason, now);
             }
-            Event::WaitProgress { object, wanted, message, seen, .. } => {
+            Event::WaitProgress { object, wanted, message, reasons, .. } => {
                 if !self.kept.is_empty() && self.writing.is_empty() {
                     self.print_batch(now);
                 }
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
-                let message = state::awaited(seen, message, false);
                 let mut lines = vec![format!("ongoing: {wait} {}", words::described(object))];
                 if !message.is_empty() {
-                    lines.push(format!(" ^ {message}"));
+                    lines.push(format!(" ^ {}", words::capitalised(message)));
                 }
-                lines.extend(children(&seen.below));
+                lines.extend_from_slice(reasons);
                 self.wait(object, lines, now);
             }
-            Event::WaitDone { object, wanted: Awaited::Ready, outcome: WaitOutcome::Ok, seen, .. } => {
-                self.endings.insert(object.clone(), state::ready(seen));
+            Event::WaitDone { object, wanted: Awaited::Ready, outcome: WaitOutcome::Ok, message, .. } => {
+                self.endings.insert(object.clone(), message.clone());
             }
-            Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, seen, .. } => {
+            Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, .. } => {
                 if !self.kept.is_empty() && self.writing.is_empty() {
                     self.print_batch(now);
                 }
-                let message = state::awaited(seen, message, true);
+                let message = words::capitalised(message);
                 let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
                 self.waits.remove(object);
                 self.held.push(format!("fail: {wait} {}", words::described(object)));
@@ -503,21 +500,8 @@ impl Renderer for KappRenderer {
     }
 }
 
-/// What lies below an awaited object: ReplicaSets before Pods, each kind from the last name to the first.
-fn children(below: &[Arc<Value>]) -> impl Iterator<Item = String> {
-    let mut children: Vec<(ObjectRef, &Value)> = below.iter().map(|child| (ObjectRef::of(child), &**child)).collect();
-    children.sort_by(|(one, _), (other, _)| (&other.kind, &other.name).cmp(&(&one.kind, &one.name)));
-    children.into_iter().flat_map(|(child, object)| {
-        let (state, message) = state::of(object);
-        let line = format!(" L {state}: waiting on {}", words::described(&child));
-        std::iter::once(line).chain((!message.is_empty()).then(|| format!("    ^ {message}")))
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use pushback_terminal::testing::{Captured, at, at_millis, wait_progress};
 
@@ -542,32 +526,6 @@ mod tests {
             elapsed: at(0).elapsed.into(),
         };
         [written, Event::Completed { object, operation }]
-    }
-
-    #[test]
-    fn what_lies_below_is_told_from_the_last_name_to_the_first() {
-        let object = |api_version: &str, kind: &str, name: &str, status: Value| {
-            let metadata = json!({"name": name, "namespace": "shop"});
-            Arc::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status}))
-        };
-        let conditions = ["Initialized", "Ready", "PodScheduled"].map(|name| json!({"type": name, "status": "True"}));
-        let running = json!({"phase": "Running", "conditions": conditions});
-        let waiting = json!({"phase": "Pending", "containerStatuses": [
-            {"name": "web", "state": {"waiting": {"reason": "ContainerCreating"}}}]});
-        let below = [
-            object("apps/v1", "ReplicaSet", "web-1", json!({})),
-            object("v1", "Pod", "web-1-a", running),
-            object("v1", "Pod", "web-2-b", waiting),
-            object("apps/v1", "ReplicaSet", "web-2", json!({})),
-        ];
-        let lines = [
-            " L ok: waiting on replicaset/web-2 (apps/v1) namespace: shop",
-            " L ok: waiting on replicaset/web-1 (apps/v1) namespace: shop",
-            " L ongoing: waiting on pod/web-2-b (v1) namespace: shop",
-            "    ^ Pending: ContainerCreating",
-            " L ok: waiting on pod/web-1-a (v1) namespace: shop",
-        ];
-        assert_eq!(children(&below).collect::<Vec<_>>(), lines);
     }
 
     #[test]

@@ -1,34 +1,63 @@
 //! How an object is, in the words of kapp's waiters.
 
-use pushback_events::{ConditionMeaning, SeenObject};
+use std::sync::Arc;
+
+use pushback_deploy::apply::readiness::{ConditionMeaning, MatchedCondition};
+use pushback_deploy::apply::wait_words::{WaitWords, WaitedObject};
 use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
-/// How an awaited object is; `message` is what the engine says of it, which has taken it for failed or not.
-#[must_use]
-pub fn awaited(seen: &SeenObject, message: &str, has_failed: bool) -> String {
-    if let Some(condition) = &seen.matched {
-        let holds = format!("{} == {}: {}", condition.name, condition.status, condition.reason);
-        return match condition.meaning {
-            ConditionMeaning::Failure => {
-                format!("Encountered failure condition {holds} (message: {})", condition.message)
-            }
-            ConditionMeaning::Success => {
-                format!("Encountered successful condition {holds} (message: {})", condition.message)
-            }
-            ConditionMeaning::Unblock => {
-                format!("Allowing blocked changes to proceed: Encountered condition {holds}")
-            }
-        };
+use super::words;
+
+/// The words of kapp's waiters.
+#[derive(Clone, Copy, Debug)]
+pub struct KappWaitWords;
+
+impl WaitWords for KappWaitWords {
+    fn in_progress(&self, waited: &WaitedObject<'_>, below: &[Arc<Value>]) -> (String, Vec<String>) {
+        (awaited(waited, false), children(below))
     }
-    match seen.live.as_deref().map(of) {
-        Some((state, said)) if !said.is_empty() && (state == "fail" || !has_failed) => said,
-        _ => {
-            let message = message.split(", last was ").next().unwrap_or_default();
-            let mut letters = message.chars();
-            letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+
+    fn ready(&self, waited: &WaitedObject<'_>) -> String {
+        let live = waited.live.map(of).filter(|(state, _)| *state == "ok");
+        waited.matched.map(by_condition).or(live.map(|(_, said)| said)).unwrap_or_default()
+    }
+
+    fn failed(&self, waited: &WaitedObject<'_>) -> String {
+        awaited(waited, true)
+    }
+}
+
+/// Returns what kapp says of an awaited object, or the engine's message if kapp has no words for its state.
+fn awaited(waited: &WaitedObject<'_>, has_failed: bool) -> String {
+    let known = waited.live.map(of).filter(|(state, said)| !said.is_empty() && (*state == "fail" || !has_failed));
+    let words = waited.matched.map(by_condition).or(known.map(|(_, said)| said));
+    words.unwrap_or_else(|| waited.message.to_owned())
+}
+
+fn by_condition(condition: &MatchedCondition) -> String {
+    let holds = format!("{} == {}: {}", condition.name, condition.status, condition.reason);
+    match condition.meaning {
+        ConditionMeaning::Failure => {
+            format!("Encountered failure condition {holds} (message: {})", condition.message)
         }
+        ConditionMeaning::Success => {
+            format!("Encountered successful condition {holds} (message: {})", condition.message)
+        }
+        ConditionMeaning::Unblock => format!("Allowing blocked changes to proceed: Encountered condition {holds}"),
     }
+}
+
+/// Lines about what lies below an awaited object: ReplicaSets before Pods, each kind from the last name to the first.
+fn children(below: &[Arc<Value>]) -> Vec<String> {
+    let mut children: Vec<(ObjectRef, &Value)> = below.iter().map(|child| (ObjectRef::of(child), &**child)).collect();
+    children.sort_by(|(one, _), (other, _)| (&other.kind, &other.name).cmp(&(&one.kind, &one.name)));
+    let lines = children.into_iter().flat_map(|(child, object)| {
+        let (state, message) = of(object);
+        let line = format!(" L {state}: waiting on {}", words::described(&child));
+        std::iter::once(line).chain((!message.is_empty()).then(|| format!("    ^ {message}")))
+    });
+    lines.collect()
 }
 
 /// `ok`, `ongoing` or `fail`, and what kapp says of it.
@@ -59,15 +88,6 @@ pub fn of(object: &Value) -> (&'static str, String) {
         Ok(()) => ("ok", String::new()),
         Err((state, message)) => (state, message),
     }
-}
-
-/// How an object came to be ready, where kapp says that.
-#[must_use]
-pub fn ready(seen: &SeenObject) -> String {
-    if seen.matched.is_some() {
-        return awaited(seen, "", false);
-    }
-    seen.live.as_deref().map(of).filter(|(state, _)| *state == "ok").map(|(_, said)| said).unwrap_or_default()
 }
 
 type Judged = Result<(), (&'static str, String)>;
@@ -225,15 +245,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kapps_waiters_do_not_know_is_told_as_the_engine_has_it() {
-        let seen = |live: Value| SeenObject { live: Some(live.into()), ..SeenObject::default() };
-        let pod = |phase: &str| seen(json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": phase}}));
-        assert_eq!(awaited(&pod("Failed"), "Failed", true), "Phase is failed");
-        assert_eq!(awaited(&pod("Pending"), "no node fits", true), "No node fits", "kapp would go on waiting");
-        assert_eq!(awaited(&pod("Pending"), "no node fits", false), "Pending");
-        let other = seen(json!({"apiVersion": "example.com/v1", "kind": "A"}));
-        let message = "waiting for generation 2 to be observed, last was 1";
-        assert_eq!(awaited(&other, message, false), "Waiting for generation 2 to be observed");
+    fn state_without_words_of_kapp_keeps_the_engines_message() {
+        let words = |live: &Value, message: &str, has_failed: bool| {
+            awaited(&WaitedObject { live: Some(live), matched: None, message }, has_failed)
+        };
+        let pod = |phase: &str| json!({"apiVersion": "v1", "kind": "Pod", "status": {"phase": phase}});
+        assert_eq!(words(&pod("Failed"), "failed", true), "Phase is failed");
+        assert_eq!(words(&pod("Pending"), "no node fits", true), "no node fits", "kapp would go on waiting");
+        assert_eq!(words(&pod("Pending"), "no node fits", false), "Pending");
+        let other = json!({"apiVersion": "example.com/v1", "kind": "A"});
+        assert_eq!(words(&other, "waiting", false), "waiting");
+    }
+
+    #[test]
+    fn what_lies_below_is_told_from_the_last_name_to_the_first() {
+        let object = |api_version: &str, kind: &str, name: &str, status: Value| {
+            let metadata = json!({"name": name, "namespace": "shop"});
+            Arc::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status}))
+        };
+        let conditions = ["Initialized", "Ready", "PodScheduled"].map(|name| json!({"type": name, "status": "True"}));
+        let running = json!({"phase": "Running", "conditions": conditions});
+        let waiting = json!({"phase": "Pending", "containerStatuses": [
+            {"name": "web", "state": {"waiting": {"reason": "ContainerCreating"}}}]});
+        let below = [
+            object("apps/v1", "ReplicaSet", "web-1", json!({})),
+            object("v1", "Pod", "web-1-a", running),
+            object("v1", "Pod", "web-2-b", waiting),
+            object("apps/v1", "ReplicaSet", "web-2", json!({})),
+        ];
+        let lines = [
+            " L ok: waiting on replicaset/web-2 (apps/v1) namespace: shop",
+            " L ok: waiting on replicaset/web-1 (apps/v1) namespace: shop",
+            " L ongoing: waiting on pod/web-2-b (v1) namespace: shop",
+            "    ^ Pending: ContainerCreating",
+            " L ok: waiting on pod/web-1-a (v1) namespace: shop",
+        ];
+        assert_eq!(children(&below), lines);
     }
 
     #[test]

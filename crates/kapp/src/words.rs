@@ -48,6 +48,13 @@ pub fn operation(operation: Operation) -> &'static str {
     }
 }
 
+/// A text with a capital at its start.
+#[must_use]
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// Information about a state, broken into lines as kapp's tables do.
 #[must_use]
 pub fn information(text: &str) -> String {

@@ -8,7 +8,7 @@ use pushback_deploy::check::report::CheckReport;
 use pushback_events::exit::ExitCode;
 use pushback_events::{
     Awaited, ChangeOutcome, Counts, DiagnosticCode, Event, FailedContainer, FieldLine, LogEvent, LogPart, LogSource,
-    Millis, PlannedLine, RuleLine, RunOutcome, SeenObject, Unfinished, UnfinishedLine, WaitOutcome,
+    Millis, PlannedLine, RuleLine, RunOutcome, Unfinished, UnfinishedLine, WaitOutcome,
 };
 use pushback_manifest::excerpt::Excerpt;
 use pushback_objects::{Finding, ObjectRef, Position, Severity, Verdict};
@@ -97,7 +97,6 @@ pub(super) fn wait_done(object: &ObjectRef, outcome: WaitOutcome, elapsed: u64) 
         wanted: Awaited::Ready,
         outcome,
         message: if outcome == WaitOutcome::Ok { String::new() } else { "exceeded its deadline".to_owned() },
-        seen: SeenObject::default(),
         reasons: Vec::new(),
         elapsed: Millis(elapsed),
     }
@@ -155,7 +154,6 @@ pub(super) fn deploy() -> Vec<(u64, Event)> {
         wanted: Awaited::Deleted,
         outcome: WaitOutcome::Ok,
         message: String::new(),
-        seen: SeenObject::default(),
         reasons: Vec::new(),
         elapsed: Millis(2_000),
     };
@@ -277,7 +275,6 @@ pub(super) fn hostile() -> Vec<Event> {
             wanted: Awaited::Ready,
             outcome: WaitOutcome::Failed,
             message: evil(),
-            seen: SeenObject::default(),
             reasons: vec![evil()],
             elapsed: Millis(1),
         },

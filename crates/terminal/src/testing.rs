@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pushback_events::{Awaited, Event, Millis, SeenObject};
+use pushback_events::{Awaited, Event, Millis};
 use pushback_objects::ObjectRef;
 
 use crate::live::renderer::Moment;
@@ -76,7 +76,6 @@ pub fn at_millis(millis: u64) -> Moment {
 #[must_use]
 pub fn wait_progress(object: &ObjectRef, message: &str, reasons: &[&str], elapsed: u64) -> Event {
     Event::WaitProgress {
-        seen: SeenObject::default(),
         object: object.clone(),
         wanted: Awaited::Ready,
         message: message.to_owned(),

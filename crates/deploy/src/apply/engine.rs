@@ -37,6 +37,7 @@ pub use self::progress::Progress;
 use self::progress::{PendingUpdates, Waiting, Writing};
 use self::unfinished::still_absent;
 use self::view::View;
+use super::wait_words::WaitWords;
 use super::write::{Done, Failure, SuccessfulWrites, Writer};
 use crate::check::release_masks::ReleaseMasks;
 use crate::check::second_look::SecondLook;
@@ -81,6 +82,8 @@ pub struct Options {
     pub compares_writes: bool,
     /// Waits for the first status of a custom resource if the app contains its controller; kapp does not.
     pub awaits_controllers: bool,
+    /// Words for the states of awaited objects, in place of the engine's.
+    pub wait_words: Option<Arc<dyn WaitWords>>,
 }
 
 /// Scheduling state of one object.

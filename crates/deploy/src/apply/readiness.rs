@@ -29,7 +29,7 @@ pub use self::deletion::{crd_remedy, deletion_blockers, finalizer_owner, finaliz
 pub use self::failing::{FailingContainer, failing_containers};
 use self::own_state::own_state;
 pub use self::reasons::reasons;
-pub use self::status::{State, Status};
+pub use self::status::{ConditionMeaning, MatchedCondition, State, Status};
 use self::troubles::GRACE;
 pub use self::troubles::Troubles;
 

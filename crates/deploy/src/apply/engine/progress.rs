@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_events::MatchedCondition;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::apply::readiness::{ConditionAges, Troubles};
+use crate::apply::readiness::{ConditionAges, MatchedCondition, Troubles};
 
 /// Interval between reads of an object that no watch covers.
 const LOOK: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pushback_cluster::core_kinds::{self, is_pod};
 use pushback_cluster::{Address, ClusterError, ErrorKind, Kind, ListQuery, list_all};
-use pushback_events::{Awaited, DiagnosticCode, Event, MatchedCondition, SeenObject, WaitOutcome};
+use pushback_events::{Awaited, DiagnosticCode, Event, WaitOutcome};
 use pushback_manifest::config::{Config, WaitRule};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, object};
 use pushback_preflight::Operation;
@@ -18,9 +18,11 @@ use super::progress::{Coverage, Explanation, FailedWait, PendingUpdates, Stage, 
 use super::view::ReadResponse;
 use super::{Cause, Engine, Progress};
 use crate::apply::children::{Below, Children, has_children, is_endpoint_slice, is_older};
-use crate::apply::readiness::{self, State, Status};
+use crate::apply::readiness::{self, MatchedCondition, State, Status};
+use crate::apply::tree;
+use crate::apply::wait_words::WaitedObject;
 use crate::apply::watch::WatchUpdate;
-use crate::plan::Planned;
+use crate::plan::{Planned, UpdateStrategy};
 
 /// How long to wait before watching the events about an object and its Pods.
 const SLOW: Duration = Duration::from_secs(5);
@@ -187,14 +189,20 @@ impl<'a> Engine<'a> {
         else {
             return;
         };
-        let parent = live.as_deref().filter(|_| is_parent);
-        let below = parent.map(|parent| self.view.children.of(parent).into_children()).unwrap_or_default();
+        let (message, reasons) = match &self.options.wait_words {
+            Some(words) => {
+                let parent = live.as_deref().filter(|_| is_parent);
+                let below = parent.map(|parent| self.view.children.of(parent).into_children()).unwrap_or_default();
+                let (live, matched) = (live.as_deref(), matched.as_deref());
+                words.in_progress(&WaitedObject { live, matched, message }, &below)
+            }
+            None => (message.clone(), reasons.clone()),
+        };
         self.events.send(Event::WaitProgress {
             object: self.plan.objects[node].change.object.clone(),
             wanted,
-            message: message.clone(),
-            seen: SeenObject { matched: matched.clone(), live, below },
-            reasons: reasons.clone(),
+            message,
+            reasons,
             elapsed: waiting.since.elapsed().into(),
         });
     }
@@ -226,6 +234,11 @@ impl<'a> Engine<'a> {
     pub(super) fn tell_completed(&self, node: usize) {
         let planned = &self.plan.objects[node];
         let operation = planned.reported_operation();
+        let was_ready = |live: &Value| tree::state(live, self.config.wait_rule(live)).0 == "ok";
+        let is_skipped = planned.strategies.update == UpdateStrategy::Skip;
+        if operation == Operation::Noop && !is_skipped && planned.change.live.as_deref().is_none_or(was_ready) {
+            return;
+        }
         self.events.send(Event::Completed { object: planned.change.object.clone(), operation });
     }
 
@@ -264,12 +277,18 @@ impl<'a> Engine<'a> {
     /// Reports how the wait for an object ended.
     pub(super) fn tell_done(&self, node: usize, since: Instant, outcome: WaitOutcome, explanation: Explanation) {
         let Explanation { message, reasons, matched } = explanation;
+        let live = self.nodes[node].object.as_deref();
+        let waited = WaitedObject { live, matched: matched.as_deref(), message: &message };
+        let message = match (&self.options.wait_words, outcome) {
+            (Some(words), WaitOutcome::Ok) => words.ready(&waited),
+            (Some(words), WaitOutcome::Failed) => words.failed(&waited),
+            _ => message,
+        };
         self.events.send(Event::WaitDone {
             object: self.plan.objects[node].change.object.clone(),
             wanted: self.wanted(node),
             outcome,
             message,
-            seen: SeenObject { live: self.nodes[node].object.clone(), matched, below: Vec::new() },
             reasons,
             elapsed: since.elapsed().into(),
         });

@@ -11,11 +11,7 @@ pub(super) fn observed_generation(object: &Value) -> Option<i64> {
 }
 
 pub(super) fn not_observed(object: &Value) -> String {
-    let generation = generation(object).unwrap_or_default();
-    match observed_generation(object) {
-        Some(observed) => format!("waiting for generation {generation} to be observed, last was {observed}"),
-        None => format!("waiting for generation {generation} to be observed"),
-    }
+    format!("waiting for generation {} to be observed", generation(object).unwrap_or_default())
 }
 
 /// The number at a pointer; `None` if it is missing or of another type.

@@ -1,7 +1,6 @@
 //! Wait rules of Config: conditions that mean failure, success, or that dependents may proceed. Failures are checked
 //! before successes; conditions of an older generation are ignored.
 
-use pushback_events::{ConditionMeaning, MatchedCondition};
 use pushback_manifest::config::cel::{Outcome, Outcomes};
 use pushback_manifest::config::mask::MaskNumbers;
 use pushback_manifest::config::{ConditionMatcher, WaitRule};
@@ -11,7 +10,7 @@ use super::ages::matching;
 use super::conditions::{Condition, describe, one_line};
 use super::context::Context;
 use super::fields::{generation, not_observed, observed_generation};
-use super::status::{Status, seconds};
+use super::status::{ConditionMeaning, MatchedCondition, Status, seconds};
 
 pub(super) fn assess(object: &Value, rule: &WaitRule, context: &Context<'_>) -> Status {
     if rule.supports_observed_generation && observed_generation(object) != generation(object) {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use pushback_events::MatchedCondition;
-
 /// Readiness state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
@@ -15,6 +13,32 @@ pub enum State {
     InProgress,
     /// Failed for good: waiting cannot fix it.
     Failed,
+}
+
+/// The condition by which a wait rule judges an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchedCondition {
+    /// What the rule concludes from it.
+    pub meaning: ConditionMeaning,
+    /// `type`.
+    pub name: String,
+    /// `status`.
+    pub status: String,
+    /// `reason`; can be empty.
+    pub reason: String,
+    /// `message`, shortened; can be empty.
+    pub message: String,
+}
+
+/// What a wait rule concludes from a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionMeaning {
+    /// The object has failed.
+    Failure,
+    /// The object is ready.
+    Success,
+    /// The object's dependents may proceed.
+    Unblock,
 }
 
 /// Readiness of an object, with an explanation.

@@ -1,7 +1,7 @@
 //! The old object of a replacement: waits until it is gone, and reports what blocks its deletion.
 
 use pushback_cluster::Address;
-use pushback_events::{Awaited, Event, SeenObject, WaitOutcome};
+use pushback_events::{Awaited, Event, WaitOutcome};
 use pushback_objects::ObjectExt;
 use tokio::time::Instant;
 
@@ -30,7 +30,6 @@ impl Writer {
                         wanted,
                         outcome: WaitOutcome::Ok,
                         message: String::new(),
-                        seen: SeenObject::default(),
                         reasons: Vec::new(),
                         elapsed: started.elapsed().into(),
                     });
@@ -45,7 +44,6 @@ impl Writer {
             let message = format!("the old object is being deleted{held}");
             if told != message {
                 self.events.send(Event::WaitProgress {
-                    seen: SeenObject::default(),
                     object: planned.change.object.clone(),
                     wanted,
                     message: message.clone(),

@@ -36,7 +36,7 @@ fn any_object_follows_the_general_order_of_rules() {
                 "2: generation not observed",
                 Waits,
                 Unblocked,
-                "generation 2 to be observed, last was 1",
+                "generation 2 to be observed",
                 json!({"status": {"observedGeneration": 1}}),
             ),
             same("2: generation of a wrong type", Current, Ready, "", json!({"status": {"observedGeneration": "2"}})),
