@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use pushback_deploy::plan::sides;
-use pushback_events::Awaited;
 use pushback_preflight::Operation;
 
 use super::shown_plan::ShownChange;
@@ -119,11 +118,7 @@ fn row(change: &ShownChange, waits: bool, now: Timestamp) -> Vec<String> {
         Operation::Noop => "",
         other => words::operation(other),
     };
-    let awaited = match sides.awaited.filter(|_| waits) {
-        Some(Awaited::Ready) => "reconcile",
-        Some(Awaited::Deleted) => "delete",
-        None => "",
-    };
+    let awaited = sides.awaited.filter(|_| waits).map(words::awaited).unwrap_or_default();
     // What is masked has nothing to wait for.
     let (state, message) = match &sides.live {
         Some(live) => state::of(live),

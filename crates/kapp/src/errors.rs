@@ -26,7 +26,7 @@ pub struct FailedWrite {
 }
 
 /// What is known at the end of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct End<'e> {
     /// Exit code of pushback.
     pub code: u8,
@@ -43,7 +43,7 @@ pub struct End<'e> {
     /// Objects that are not done.
     pub unfinished: &'e [UnfinishedLine],
     /// How they were when the wait for them ended, in kapp's words.
-    pub endings: &'e BTreeMap<ObjectRef, String>,
+    pub endings: Option<&'e BTreeMap<ObjectRef, String>>,
     /// Whether everything that failed is told, not only the first.
     pub all_errors: bool,
     /// Whether the run stopped at its plan.
@@ -160,21 +160,7 @@ fn last_error(after: u64) -> String {
 /// The text for a command without a run.
 #[must_use]
 pub fn of_command(error: &str, code: u8, failure: Option<&RunFailure>, is_rename: bool) -> String {
-    text(&End {
-        code,
-        error,
-        failure,
-        refusals: &[],
-        refused_writes: &[],
-        is_rename,
-        unfinished: &[],
-        endings: &BTreeMap::new(),
-        all_errors: false,
-        is_diff: false,
-        failed_writes: &[],
-        absent: None,
-        blocked: None,
-    })
+    text(&End { code, error, failure, is_rename, ..End::default() })
 }
 
 /// `App 'shop' (namespace: x) does not exist (hint: found app 'shop' in other namespaces: a, b, c, ...)`, with what the
@@ -243,7 +229,7 @@ fn failed_waits(end: &End<'_>) -> Vec<[String; 2]> {
     let failed = end.unfinished.iter().filter(|line| line.state == Unfinished::Failed).filter(written);
     failed
         .map(|line| {
-            let how = end.endings.get(&line.object).unwrap_or(&line.message);
+            let how = end.endings.and_then(|endings| endings.get(&line.object)).unwrap_or(&line.message);
             [awaited(line), format!("Finished unsuccessfully ({how})")]
         })
         .collect()
@@ -476,21 +462,7 @@ mod tests {
          (reason: Invalid)
         "#);
         let failed_writes = &[update, create];
-        let end = End {
-            code: 20,
-            error: "",
-            failure: None,
-            refusals: &[],
-            refused_writes: &[],
-            is_rename: false,
-            unfinished: &[],
-            endings: &BTreeMap::new(),
-            all_errors: true,
-            is_diff: false,
-            failed_writes,
-            absent: None,
-            blocked: None,
-        };
+        let end = End { code: 20, all_errors: true, failed_writes, ..End::default() };
         assert_snapshot!(text(&end), @r#"
 
           - update deployment/d1 (apps/v1) namespace: ck: Updating resource deployment/d1 (apps/v1) namespace: ck: API server says: Deployment.apps "d1" is invalid: spec.selector: Invalid value: {"matchLabels":{"a":"c"}}: field is immutable (reason: Invalid)

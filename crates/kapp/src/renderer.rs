@@ -25,7 +25,7 @@ use pushback_terminal::output::Output;
 const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows a run in kapp's words.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KappRenderer {
     ui: Ui,
     facts: RunFacts,
@@ -96,39 +96,7 @@ impl KappRenderer {
     /// Writes to these streams; the run adds to the facts.
     #[must_use]
     pub fn new(style: Style, facts: RunFacts, output: Output) -> Self {
-        Self {
-            ui: Ui::new(style, output),
-            facts,
-            command: String::new(),
-            app: String::new(),
-            namespace: String::new(),
-            is_target_told: false,
-            turns: VecDeque::new(),
-            trimmed: 0,
-            total: 0,
-            done: 0,
-            starting: Vec::new(),
-            writing: Vec::new(),
-            blocked: Vec::new(),
-            blocked_to_the_end: None,
-            waiting: 0,
-            held: Vec::new(),
-            held_done: 0,
-            told: None,
-            shown: None,
-            kept: Vec::new(),
-            all_kept: Vec::new(),
-            unawaited: BTreeSet::new(),
-            is_partial: false,
-            failed_writes: Vec::new(),
-            refusals: Vec::new(),
-            refused: Vec::new(),
-            present: BTreeSet::new(),
-            awaited: Vec::new(),
-            absent: None,
-            waits: BTreeMap::new(),
-            endings: BTreeMap::new(),
-        }
+        Self { ui: Ui::new(style, output), facts, ..Self::default() }
     }
 
     /// Prints which app of a group has its turn.
@@ -155,6 +123,13 @@ impl KappRenderer {
             return;
         }
         self.print_batch(now);
+    }
+
+    /// Prints objects that are not written before anything is reported about them.
+    fn print_kept(&mut self, now: Moment) {
+        if !self.kept.is_empty() && self.writing.is_empty() {
+            self.print_batch(now);
+        }
     }
 
     fn print_batch(&mut self, now: Moment) {
@@ -390,11 +365,8 @@ impl Renderer for KappRenderer {
                 self.blocked(request, reason, now);
             }
             Event::WaitProgress { object, wanted, message, reasons, .. } => {
-                if !self.kept.is_empty() && self.writing.is_empty() {
-                    self.print_batch(now);
-                }
-                let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
-                let mut lines = vec![format!("ongoing: {wait} {}", words::described(object))];
+                self.print_kept(now);
+                let mut lines = vec![format!("ongoing: {} {}", words::awaited(*wanted), words::described(object))];
                 if !message.is_empty() {
                     lines.push(format!(" ^ {}", words::capitalised(message)));
                 }
@@ -405,13 +377,10 @@ impl Renderer for KappRenderer {
                 self.endings.insert(object.clone(), message.clone());
             }
             Event::WaitDone { object, wanted, outcome: WaitOutcome::Failed, message, .. } => {
-                if !self.kept.is_empty() && self.writing.is_empty() {
-                    self.print_batch(now);
-                }
+                self.print_kept(now);
                 let message = words::capitalised(message);
-                let wait = if *wanted == Awaited::Deleted { "delete" } else { "reconcile" };
                 self.waits.remove(object);
-                self.held.push(format!("fail: {wait} {}", words::described(object)));
+                self.held.push(format!("fail: {} {}", words::awaited(*wanted), words::described(object)));
                 if !message.is_empty() {
                     self.held.push(format!(" ^ {message}"));
                 }
@@ -461,7 +430,7 @@ impl Renderer for KappRenderer {
                     refused_writes: &self.refused,
                     is_rename: false,
                     unfinished,
-                    endings: &self.endings,
+                    endings: Some(&self.endings),
                     all_errors: self.ui.style().all_errors,
                     is_diff,
                     failed_writes: &self.failed_writes,

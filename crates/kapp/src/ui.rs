@@ -32,6 +32,12 @@ pub struct Ui {
     lines: Vec<String>,
 }
 
+impl Default for Ui {
+    fn default() -> Self {
+        Self::new(Style::default(), Output::standard())
+    }
+}
+
 impl Ui {
     /// Writes to these streams.
     #[must_use]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use console::measure_text_width;
 use jiff::Timestamp;
 use pushback_cluster::server_message;
+use pushback_events::Awaited;
 use pushback_manifest::yaml::go;
 use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
@@ -45,6 +46,15 @@ pub fn operation(operation: Operation) -> &'static str {
         Operation::Delete => "delete",
         Operation::Noop => "noop",
         Operation::Exists => "exists",
+    }
+}
+
+/// The state that an object is waited for, as the progress names it.
+#[must_use]
+pub fn awaited(state: Awaited) -> &'static str {
+    match state {
+        Awaited::Ready => "reconcile",
+        Awaited::Deleted => "delete",
     }
 }
 
