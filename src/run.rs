@@ -18,7 +18,6 @@ pub mod judging;
 mod last_good;
 pub mod list;
 pub mod logs;
-pub mod look;
 pub mod names;
 pub mod observer;
 pub mod options;

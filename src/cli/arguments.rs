@@ -26,7 +26,9 @@ use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
-use crate::run::options::{AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions};
+use crate::run::options::{
+    AppOptions, InputOptions, NamespaceOptions, PlanOptions, PreflightOptions, RecordOptions, WriteOptions,
+};
 
 /// Arguments of every command.
 #[derive(Clone, Debug, Args)]
@@ -82,6 +84,34 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
+    /// Adds the settings of planning that depend on the program's name.
+    #[must_use]
+    pub fn planning(&self, options: PlanOptions) -> PlanOptions {
+        PlanOptions { recreates_contents: self.behaviour.recreates_contents, ..options }
+    }
+
+    /// Adds the settings of writing that depend on the program's name.
+    #[must_use]
+    pub fn writing(&self, mut options: WriteOptions) -> WriteOptions {
+        options.engine.compares_writes = self.behaviour.compares_writes;
+        options.engine.wait_words.clone_from(&self.behaviour.wait_words);
+        options.engine.awaits_controllers = self.behaviour.awaits_controllers;
+        options
+    }
+
+    /// Converts the arguments about rules to options.
+    ///
+    /// # Errors
+    /// The arguments contradict each other.
+    pub fn preflight(
+        &self,
+        arguments: PreflightArgs,
+        document: &HeldDocument,
+    ) -> Result<PreflightOptions, CommandError> {
+        let options = arguments.resolve(self.standard_output(), document)?;
+        Ok(PreflightOptions { only_listed: !self.behaviour.runs_default_rules, ..options })
+    }
+
     /// The requested output format.
     #[must_use]
     pub fn output_format(&self) -> Option<OutputFormat> {

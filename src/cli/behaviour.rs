@@ -9,12 +9,9 @@ use pushback_terminal::live::renderer::Renderer;
 use pushback_terminal::output::Output;
 use secrecy::SecretString;
 
-use super::arguments::{GlobalArgs, PreflightArgs};
-use super::reports::HeldDocument;
 use crate::run::delete::Derived;
 use crate::run::error::CommandError;
 use crate::run::observer::Observer;
-use crate::run::options::{PlanOptions, PreflightOptions, WriteOptions};
 
 /// Presents runs, questions and errors in the words of another tool.
 pub(crate) trait Presenter: Debug + Send + Sync {
@@ -76,35 +73,5 @@ impl Default for Behaviour {
             derived: Derived::default(),
             kubeconfig_yaml: None,
         }
-    }
-}
-
-impl GlobalArgs {
-    /// Adds the settings of planning that depend on the program's name.
-    #[must_use]
-    pub fn planning(&self, options: PlanOptions) -> PlanOptions {
-        PlanOptions { recreates_contents: self.behaviour.recreates_contents, ..options }
-    }
-
-    /// Adds the settings of writing that depend on the program's name.
-    #[must_use]
-    pub fn writing(&self, mut options: WriteOptions) -> WriteOptions {
-        options.engine.compares_writes = self.behaviour.compares_writes;
-        options.engine.wait_words.clone_from(&self.behaviour.wait_words);
-        options.engine.awaits_controllers = self.behaviour.awaits_controllers;
-        options
-    }
-
-    /// Converts the arguments about rules to options.
-    ///
-    /// # Errors
-    /// The arguments contradict each other.
-    pub fn preflight(
-        &self,
-        arguments: PreflightArgs,
-        document: &HeldDocument,
-    ) -> Result<PreflightOptions, CommandError> {
-        let options = arguments.resolve(self.standard_output(), document)?;
-        Ok(PreflightOptions { only_listed: !self.behaviour.runs_default_rules, ..options })
     }
 }

@@ -19,7 +19,7 @@ use super::running::Run;
 use super::saved::Approval;
 use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
-use super::{allowed, input, judging, last_good, look, planning, record};
+use super::{allowed, input, judging, last_good, planning, record};
 
 const ANOTHER_RUN: &str = "another run was at work on the app; planning again";
 
@@ -95,7 +95,7 @@ impl Apply {
     ) -> Result<End, CommandError> {
         self.saved.iter().try_for_each(|saved| Approval::check_validity(saved, run))?;
         let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
-        let read = given.take_what_was_read();
+        let read = given.take_sources();
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
         let approval = match &self.saved {
@@ -128,7 +128,7 @@ impl Apply {
             let is_left_out =
                 !self.write.engine.exit_early_on_apply_error && judging::only_the_server_refuses(&judged.report);
             if judged.report.outcome.refuses() && !is_left_out {
-                if round < ROUNDS && look::has_moved(&setup, &look::record_state(&plan.observed)).await {
+                if round < ROUNDS && record::has_changed_since(&setup, &record::record_state(&plan.observed)).await {
                     run.warn("plan-again", ANOTHER_RUN);
                     continue;
                 }
@@ -195,11 +195,11 @@ impl Apply {
         manifests: Vec<Manifest>,
         first: bool,
     ) -> Result<Option<Plan>, CommandError> {
-        let observed = look::look(run, setup, Some(self.write.lock.patience)).await?;
+        let observed = record::read_current(run, setup, Some(self.write.lock.patience)).await?;
         if setup.observer.is_some() && setup.cluster.capabilities().server {
             record::require_namespace(setup, &observed).await?;
         }
-        let before = look::record_state(&observed);
+        let before = record::record_state(&observed);
         match planning::plan_apply(run, setup, observed, manifests, &self.plan, false).await {
             Ok((plan, warnings)) => {
                 if first {
@@ -207,7 +207,7 @@ impl Apply {
                 }
                 Ok(Some(plan))
             }
-            Err(_) if look::has_moved(setup, &before).await => Ok(None),
+            Err(_) if record::has_changed_since(setup, &before).await => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -10,14 +10,14 @@ use pushback_preflight::waiver::Accepted;
 
 use super::base::{Base, OpenedBase};
 use super::error::CommandError;
+use super::input::InputSources;
 use super::options::{InputOptions, PlanOptions, RunOptions};
 use super::outcome::End;
 use super::planning;
 use super::running::Run;
-use super::saved::WhatWasRead;
 use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
-use super::{allowed, base, input, judging, look, record};
+use super::{allowed, base, input, judging, record};
 
 /// Options of a comparison.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Compare {
     pub(super) async fn compare(mut self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
         self.input.load.compared = base::side_of_manifests(&self.options);
         let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
-        let mut read = given.take_what_was_read();
+        let mut read = given.take_sources();
         // Errors in the command line come before those of the base.
         given.config.resolve(&self.options.preflight)?;
         self.options.preflight.reports.iter().try_for_each(|reports| reports.prepare())?;
@@ -85,7 +85,7 @@ impl Compare {
         run.warn_input(&given.input.warnings);
         run.warn_input(&base_warnings);
         let work = async {
-            let observed = look::look(run, &setup, None).await?;
+            let observed = record::read_current(run, &setup, None).await?;
             let (mut plan, warnings) = planning::plan_apply(run, &setup, observed, manifests, &self.plan, true).await?;
             run.warn_input(&warnings);
             for (base, manifests) in layers {
@@ -116,7 +116,7 @@ pub(super) struct Compared {
     pub(super) report: RunReport,
     /// What the rules judged, if they ran.
     pub(super) facts: Option<Arc<SecondLook>>,
-    pub(super) read: WhatWasRead,
+    pub(super) read: InputSources,
 }
 
 fn warn_of_refusal(run: &Run, planned: &Planned) {

@@ -9,7 +9,6 @@ use pushback_cluster::{Announce, ConnectOptions, KubeCluster};
 use pushback_cluster::{Cluster, Kinds, Notices};
 
 use super::error::CommandError;
-use super::options::NamespaceOptions;
 
 /// Namespace of objects that name none, where no context suggests one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
@@ -64,6 +63,15 @@ impl ClusterOptions {
         }
         self
     }
+}
+
+/// Namespaces; the cluster suggests one if none is given.
+#[derive(Clone, Debug, Default)]
+pub struct NamespaceOptions {
+    /// Namespace of the record, and of objects that name none.
+    pub namespace: Option<String>,
+    /// Namespace of the record only.
+    pub of_record: Option<String>,
 }
 
 /// An open cluster, and the namespace that its configuration suggests.

@@ -18,7 +18,7 @@ use super::round::{ROUNDS, RoundResult, Rounds};
 use super::running::Run;
 use super::setup::set_up;
 use super::signals::until_stopped;
-use super::{input, judging, look, planning, unknown_app};
+use super::{input, judging, planning, record, unknown_app};
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Delete {
             rounds.begin().await?;
             let work = async {
                 let patience = (!self.is_dry).then_some(self.write.lock.patience);
-                let observed = look::look(run, &setup, patience).await?;
+                let observed = record::read_current(run, &setup, patience).await?;
                 if observed.record.is_none() {
                     return Ok(None);
                 }
@@ -98,7 +98,7 @@ impl Delete {
                     cluster: &*setup.cluster,
                     kinds: &setup.kinds,
                     config: &setup.config,
-                    label_value: look::label_value(run, &setup, &observed),
+                    label_value: record::label_value(run, &setup, &observed),
                     observed,
                     options: &options,
                     foresee: if self.is_dry { &() } else { &setup.ahead },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pushback_manifest::{Input, collect};
+use pushback_manifest::{FileDigest, Input, Manifest, collect};
 use pushback_objects::source::Document;
 use pushback_preflight::rule::DocumentKind;
 use pushback_preflight::selection::{Selected, Selection};
@@ -11,7 +11,6 @@ use pushback_preflight::{Answer, Need};
 use super::error::CommandError;
 use super::options::InputOptions;
 use super::policy::Configured;
-use super::saved::WhatWasRead;
 
 /// The user's input.
 #[derive(Debug)]
@@ -22,11 +21,22 @@ pub struct LoadedInput {
     pub config: Configured,
 }
 
+/// Files and manifests that a run has read: those of the input and of `--config`.
+#[derive(Clone, Debug)]
+pub struct InputSources {
+    /// Digests of the input's files.
+    pub files: Vec<FileDigest>,
+    /// Digests of the policy's files.
+    pub policy: Vec<FileDigest>,
+    /// The manifests.
+    pub manifests: Vec<Manifest>,
+}
+
 impl LoadedInput {
-    /// Takes what was read, which a plan that is saved or carried out is compared with.
+    /// Takes the sources, with which a saved plan is compared.
     #[must_use]
-    pub fn take_what_was_read(&mut self) -> WhatWasRead {
-        WhatWasRead {
+    pub fn take_sources(&mut self) -> InputSources {
+        InputSources {
             files: std::mem::take(&mut self.input.digests),
             policy: self.config.file_digests().to_vec(),
             manifests: std::mem::take(&mut self.input.manifests),

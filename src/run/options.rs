@@ -20,6 +20,7 @@ use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::Release;
 
 use super::connect::ClusterOptions;
+pub use super::connect::NamespaceOptions;
 use super::error::CommandError;
 use super::observer::Observer;
 
@@ -81,15 +82,6 @@ pub struct RecordOptions {
     pub qualified: bool,
     /// File that kapp's part of the record is written to.
     pub file: Option<PathBuf>,
-}
-
-/// Namespaces; the cluster suggests one if none is given.
-#[derive(Clone, Debug, Default)]
-pub struct NamespaceOptions {
-    /// Namespace of the record, and of objects that name none.
-    pub namespace: Option<String>,
-    /// Namespace of the record only.
-    pub of_record: Option<String>,
 }
 
 /// The input.

@@ -19,8 +19,8 @@ use serde_json::Value;
 
 use super::conversion_plans;
 use super::error::CommandError;
-use super::look::label_value;
 use super::options::PlanOptions;
+use super::record::label_value;
 use super::running::Run;
 use super::setup::Setup;
 

@@ -16,10 +16,11 @@ use pushback_preflight::RunReport;
 
 pub use make::SavePlan;
 use pushback_events::exit::ExitCode;
-use pushback_manifest::{FileDigest, InputError, Manifest};
+use pushback_manifest::InputError;
 use pushback_system::bounded_file::{DOCUMENT, read_text};
 
 use super::error::CommandError;
+use super::input::InputSources;
 use super::running::Run;
 use super::setup::Setup;
 
@@ -50,17 +51,6 @@ pub fn parse(path: &Path, text: &str) -> Result<SavedPlan, CommandError> {
         SavedPlanError::Newer(_) => stale(vec![named(error.to_string())], "use the version that has made it"),
         SavedPlanError::Edited | SavedPlanError::Unreadable(_) => stale(vec![named(error.to_string())], AGAIN),
     })
-}
-
-/// What was read for a run: the files of the input and of `--config`, and the manifests.
-#[derive(Clone, Debug)]
-pub struct WhatWasRead {
-    /// Digests of the input's files.
-    pub files: Vec<FileDigest>,
-    /// Digests of the policy's files.
-    pub policy: Vec<FileDigest>,
-    /// The manifests.
-    pub manifests: Vec<Manifest>,
 }
 
 /// A plan that is being carried out.
@@ -103,7 +93,7 @@ impl<'a> Approval<'a> {
         run: &Run,
         setup: &Setup,
         saved: &'a SavedPlan,
-        read: &WhatWasRead,
+        read: &InputSources,
     ) -> Result<Self, CommandError> {
         let mut moved = Vec::new();
         let (then, now) = (&saved.app, parts::app(setup, &saved.app.label));

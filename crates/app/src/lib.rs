@@ -9,6 +9,7 @@ pub mod inventory;
 pub mod lease;
 pub mod listing;
 pub mod lock;
+pub mod lock_wait;
 mod memory;
 pub mod moving;
 pub mod record;

@@ -14,7 +14,8 @@ use super::history;
 use super::identity::RECORD_LABEL;
 use super::inventory::Inventory;
 use super::lease::DEFAULT_LEASE;
-use super::lock::{self, LockEntry};
+use super::lock::LockEntry;
+use super::lock_wait;
 use super::moving::{Move, Place};
 use super::record::{
     AppError, LOCK_KEY, MOVE_KEY, OWN_KEY, OwnPart, QUALIFIED_SUFFIX, Record, RecordWrite, config_map_kind,
@@ -110,7 +111,7 @@ async fn free(cluster: &dyn Cluster, mover: Mover<'_>, place: &Place) -> Result<
     let Some(record) = reread(cluster, &address(place)).await? else { return Ok(None) };
     record.require_known_layout()?;
     let Mover { environment, run, patience, .. } = mover;
-    lock::wait_until_free(cluster, &place.app(), record, environment, run, patience, |_| {}).await
+    lock_wait::until_free(cluster, &place.app(), record, environment, run, patience, |_| {}).await
 }
 
 /// Checks that a record can be there, before the old one is marked: with the mark only this move could go on.
