@@ -97,12 +97,9 @@ pub(crate) fn is_name(program: &str) -> bool {
 /// Returns the exit code of the process. kapp knows success, failure, and the codes of its two exit-status flags; a
 /// signal ends it, which shells report as here.
 pub(crate) fn process_code(code: ExitCode) -> process::ExitCode {
-    match code {
-        ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes | ExitCode::Interrupted | ExitCode::Terminated => {
-            code.into()
-        }
-        _ => ExitCode::Usage.into(),
-    }
+    use ExitCode::{Changes, Interrupted, NoChanges, Success, Terminated, Usage};
+    let is_known = matches!(code, Success | NoChanges | Changes | Interrupted | Terminated);
+    if is_known { code } else { Usage }.into()
 }
 
 /// Parses a command line of kapp and runs it.

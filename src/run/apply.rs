@@ -118,7 +118,7 @@ impl Apply {
             };
             let news = rounds.news(&plan);
             if news.is_some() || round == 1 {
-                planning::show(run, &setup, &plan, self.as_text, news.is_none());
+                planning::show(run, &setup, &plan, (self.as_text, news.is_none()), &[]);
             }
             allowed::check(&setup, &plan, &self.plan)?;
             approval.iter().try_for_each(|approval| approval.check_plan(&plan))?;

@@ -92,7 +92,7 @@ impl Compare {
                 let further = planning::plan_variants(run, &setup, base, manifests, &self.plan).await?;
                 plan.add_variants(further, &setup.config)?;
             }
-            planning::show(run, &setup, &plan, self.as_text, false);
+            planning::show(run, &setup, &plan, (self.as_text, false), &[]);
             allowed::check(&setup, &plan, &self.plan)?;
             let (report, facts) = match is_judged {
                 true => {

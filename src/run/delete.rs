@@ -118,7 +118,7 @@ impl Delete {
                     _ => Vec::new(),
                 };
                 let is_known = was_agreed && rounds.news(&plan).is_none();
-                planning::show_with(run, &setup, &plan, (false, is_known), &going);
+                planning::show(run, &setup, &plan, (false, is_known), &going);
                 if !plan.deletes_app {
                     let kept = counted(plan.retained.objects.len(), "object");
                     let message = format!("app {} stays, with {kept} outside of the filters", setup.app.name);

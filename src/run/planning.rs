@@ -171,13 +171,9 @@ fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
     unknown_kind(manifest, kinds).is_some() && kinds.broken_group(&manifest.object.group).is_some()
 }
 
-/// Shows a plan. `is_known`: whether the user has seen the same before.
-pub fn show(run: &Run, setup: &Setup, plan: &Plan, as_text: bool, is_known: bool) {
-    show_with(run, setup, plan, (as_text, is_known), &[]);
-}
-
-/// The same; `going` are objects that are deleted along with those of the plan.
-pub fn show_with(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bool, bool), going: &[Arc<Value>]) {
+/// Shows a plan. `is_known`: whether the user has seen the same before; `going`: objects that are deleted along with
+/// those of the plan.
+pub fn show(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bool, bool), going: &[Arc<Value>]) {
     for warning in &plan.warnings {
         run.events.send(Event::Warning {
             code: warning.code.to_owned(),

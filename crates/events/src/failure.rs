@@ -90,7 +90,7 @@ pub enum RunFailure {
 }
 
 /// An app.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AppRef {
     /// App name.
     pub name: String,

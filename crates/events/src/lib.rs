@@ -380,10 +380,7 @@ impl Event {
     /// Whether the event is part of the JSON form.
     #[must_use]
     pub fn is_public(&self) -> bool {
-        match self {
-            Self::Log { log } => log.is_public(),
-            _ => true,
-        }
+        !matches!(self, Self::Log { log } if !log.is_public())
     }
 }
 

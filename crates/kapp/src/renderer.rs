@@ -30,8 +30,7 @@ pub struct KappRenderer {
     ui: Ui,
     facts: RunFacts,
     command: String,
-    app: String,
-    namespace: String,
+    app: AppRef,
     is_target_told: bool,
     /// The apps of a group whose turn is to come, with the namespace of their records.
     turns: VecDeque<(GroupApp, String)>,
@@ -117,14 +116,6 @@ impl KappRenderer {
         self.timed(now, &text);
     }
 
-    /// Prints what has started together.
-    fn start_batch(&mut self, now: Moment) {
-        if self.starting.is_empty() {
-            return;
-        }
-        self.print_batch(now);
-    }
-
     /// Prints objects that are not written before anything is reported about them.
     fn print_kept(&mut self, now: Moment) {
         if !self.kept.is_empty() && self.writing.is_empty() {
@@ -132,10 +123,10 @@ impl KappRenderer {
         }
     }
 
+    /// Prints what has started together.
     fn print_batch(&mut self, now: Moment) {
-        let kept = std::mem::take(&mut self.kept);
-        self.waiting += kept.len();
-        let mut starting = kept;
+        let mut starting = std::mem::take(&mut self.kept);
+        self.waiting += starting.len();
         starting.append(&mut self.starting);
         self.header(now, &format!("applying {} changes", starting.len()));
         for (object, operation) in starting {
@@ -193,12 +184,6 @@ impl KappRenderer {
             self.header(now, &format!("waiting on {} changes", self.waiting));
             self.told = Some(state);
         }
-    }
-
-    /// kapp learns of a refusal from its write, so that the write is told before it.
-    fn refused_batch(&mut self, now: Moment) {
-        self.starting = self.refused.iter().map(|write| (write.object.clone(), write.operation)).collect();
-        self.print_batch(now);
     }
 
     fn plan(&mut self, plan: ShownPlan, now: Moment) {
@@ -301,14 +286,13 @@ impl Renderer for KappRenderer {
         {
             return;
         }
-        if !matches!(event, Event::ChangeStart { .. }) {
-            self.start_batch(now);
+        if !matches!(event, Event::ChangeStart { .. }) && !self.starting.is_empty() {
+            self.print_batch(now);
         }
         match event {
             Event::RunStart { command, app, namespace, .. } => {
                 self.command.clone_from(command);
-                self.app.clone_from(app);
-                self.namespace.clone_from(namespace);
+                self.app = AppRef { name: app.clone(), namespace: namespace.clone() };
                 // Told once, however many apps the run is about.
                 if let Some(target) = self.facts.take_target().filter(|_| !self.is_target_told) {
                     target.print(&mut self.ui);
@@ -398,13 +382,12 @@ impl Renderer for KappRenderer {
                 self.ui.note(&format!("Warning: {position}: {message}\n"));
             }
             Event::Diagnostic { code: DiagnosticCode::NoApp, elsewhere, .. } => {
-                let app = AppRef { name: self.app.clone(), namespace: self.namespace.clone() };
-                self.ui.line(&errors::no_app(&app, elsewhere, ""));
+                self.ui.line(&errors::no_app(&self.app, elsewhere, ""));
             }
             Event::Diagnostic { code: DiagnosticCode::PartlyDeleted, .. } => {
-                let (app, namespace) = (&self.app, &self.namespace);
+                let AppRef { name, namespace } = &self.app;
                 let text = format!(
-                    "App '{app}' (namespace: {namespace}) will not be fully deleted because some resources are excluded \
+                    "App '{name}' (namespace: {namespace}) will not be fully deleted because some resources are excluded \
                      by filters"
                 );
                 self.ui.line(&text);
@@ -420,7 +403,9 @@ impl Renderer for KappRenderer {
                     && !is_diff
                     && self.refusals.iter().all(|finding| finding.rule == registry::SERVER)
                 {
-                    self.refused_batch(now);
+                    // kapp learns of a refusal from its write, so that the write is printed before it.
+                    self.starting = self.refused.iter().map(|write| (write.object.clone(), write.operation)).collect();
+                    self.print_batch(now);
                 }
                 let text = errors::text(&errors::End {
                     code: *exit_code,
@@ -454,7 +439,9 @@ impl Renderer for KappRenderer {
     }
 
     fn tick(&mut self, now: Moment) {
-        self.start_batch(now);
+        if !self.starting.is_empty() {
+            self.print_batch(now);
+        }
         self.tell_later(now, false);
         self.tell_waits(now);
         self.tell_rest(now);

@@ -20,15 +20,15 @@ use super::{Plan, Planned, UpdateStrategy, takeover, versioned};
 /// Both sides of a change as a tool sees them that applies whole objects, each with the metadata of the live object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChangeSides {
-    /// What was applied last; `None` for an object that does not exist.
+    /// The side applied last; `None` for an object that does not exist.
     pub old: Option<Value>,
-    /// What is applied now; `None` for an object that is deleted.
+    /// The side applied now; `None` for an object that is deleted.
     pub new: Option<Value>,
     /// Number of changes before it on the longest way to it.
     pub wave: usize,
     /// Creation time of the live object, RFC 3339; empty if it does not exist.
     pub created: String,
-    /// How the change differs from the usual: `fallback on replace`, `orphan`.
+    /// Difference from the usual way of writing: `fallback on replace`, `orphan`.
     pub strategy: String,
     /// The state that the run waits for, if any.
     pub awaited: Option<Awaited>,
@@ -60,7 +60,7 @@ pub fn set_beside(sides: &mut ChangeSides, planned: &Planned, previous: &Value) 
     sides.old.iter_mut().chain(&mut sides.new).for_each(|side| as_string_data(side, &plain));
 }
 
-/// Whether an object is a version of another one.
+/// Returns whether an object is a version of another one.
 #[must_use]
 pub fn is_version(object: &Value) -> bool {
     versioned::version_of(&ObjectRef::of(object).key(), object).is_some()
@@ -191,7 +191,7 @@ fn owned_by_deployers(live: &Value) -> FieldSet {
     deployers.fold(FieldSet::default(), |set, entry| set.union(&entry.fields))
 }
 
-/// What is applied, with what the server keeps of the live object's metadata.
+/// The object that is applied, with what the server keeps of the live object's metadata.
 fn new_side(desired: &Value, live: Option<&Value>) -> Value {
     let mut side = desired.clone();
     if let Some(of_live) = live.and_then(|live| live.get("metadata")).and_then(Value::as_object)
