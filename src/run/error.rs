@@ -169,29 +169,19 @@ impl From<AppError> for CommandError {
             AppError::Changed { .. } => {
                 Self::one(ExitCode::Locked, message, vec!["run again when the other run is done".to_owned()])
             }
-            AppError::NotARecord { .. } => Self::one(
-                ExitCode::Usage,
+            AppError::NotARecord { .. } => Self::usage_with_hint(
                 message,
-                vec!["choose another app name, or another namespace for the record (--app-namespace)".to_owned()],
+                "choose another app name, or another namespace for the record (--app-namespace)",
             ),
-            AppError::TwoRecords { .. } => Self::one(
-                ExitCode::Usage,
+            AppError::TwoRecords { .. } => Self::usage_with_hint(
                 message,
-                vec![
-                    "delete the one that is forged or left over; `kubectl get configmap -o yaml` shows what each says"
-                        .to_owned(),
-                ],
+                "delete the one that is forged or left over; `kubectl get configmap -o yaml` shows what each says",
             ),
-            AppError::Moving(moving) => {
-                let hint = format!("`{}` finishes that", moving.command());
-                Self::one(ExitCode::Usage, message, vec![hint])
-            }
-            AppError::Missing { app: name, namespace } => Self::one(ExitCode::Usage, message, Vec::new())
+            AppError::Moving(moving) => Self::usage_with_hint(message, format!("`{}` finishes that", moving.command())),
+            AppError::Missing { app: name, namespace } => Self::usage(message)
                 .because(RunFailure::NoApp { app: AppRef { name, namespace }, elsewhere: Vec::new() }),
             AppError::NoLabels { .. } => Self::usage_with_hint(message, "name an API server: --cluster kube"),
-            AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => {
-                Self::one(ExitCode::Usage, message, Vec::new())
-            }
+            AppError::Exists { .. } | AppError::Damaged { .. } | AppError::Newer { .. } => Self::usage(message),
         }
     }
 }

@@ -12,6 +12,7 @@ mod build;
 mod carried;
 mod compare;
 mod compared;
+mod comparison;
 pub mod conflicts;
 pub mod conversion_backends;
 mod crds_first;

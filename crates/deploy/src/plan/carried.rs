@@ -9,8 +9,8 @@ use pushback_preflight::{Operation, Verification};
 use pushback_storage::replacement::{Replacement, way};
 use serde_json::Value;
 
-use super::compare::Context;
 use super::compared::Compared;
+use super::comparison::Context;
 use super::diff::{self, DiffOptions};
 
 /// The annotation of a definition that allows less than `--storage`.

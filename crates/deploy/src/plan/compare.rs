@@ -1,7 +1,6 @@
 //! Compares a desired object with its live state: unchanged by the record, or by the server's dry-run answer.
 
 mod changing;
-mod context;
 mod continued;
 mod spelling;
 
@@ -18,12 +17,12 @@ use pushback_storage::operators;
 use serde_json::{Value, json};
 
 use self::changing::with_live;
-pub(super) use self::context::{Context, OwnershipOverride};
 use super::aggregated;
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body};
 use super::carried;
 use super::compared::Compared;
+use super::comparison::Context;
 use super::conflicts;
 use super::desired::Desired;
 use super::diff::{self, DiffOptions};

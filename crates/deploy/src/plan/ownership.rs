@@ -11,8 +11,8 @@ use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::PlanError;
-use super::compare::OwnershipOverride;
 use super::compared::Compared;
+use super::comparison::OwnershipOverride;
 use super::desired::Desired;
 use super::live::Live;
 

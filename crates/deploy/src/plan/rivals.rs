@@ -11,8 +11,8 @@ use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
 use pushback_preflight::Operation;
 
-use super::compare::OwnershipOverride;
 use super::compared::Compared;
+use super::comparison::OwnershipOverride;
 use super::desired::Desired;
 use super::{PlanError, Planned};
 

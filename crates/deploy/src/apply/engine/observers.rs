@@ -12,7 +12,7 @@ use pushback_preflight::operator_workloads::{DefinedResource, operator_workloads
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::view::ReadResponse;
+use super::view::{KindStatus, ReadResponse};
 use super::{Engine, Progress};
 
 /// Maximum number of objects of a kind that are read. One of them with a status is enough.
@@ -27,17 +27,6 @@ pub(super) enum Observer {
     External,
     /// A controller of the app, and the time at which it became ready.
     InApp(Option<Instant>),
-}
-
-/// Statuses among the objects of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KindStatus {
-    /// At least one object has a status, or the objects may not be read.
-    Present,
-    /// Objects are older than the run, and none has a status.
-    Absent,
-    /// The run creates the first objects.
-    FirstObjects,
 }
 
 impl Engine<'_> {

@@ -11,9 +11,19 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::deploy_logs::DeployLogs;
-use super::observers::KindStatus;
 use crate::apply::children::Children;
 use crate::apply::watch::{WatchUpdate, Watches};
+
+/// Statuses among the objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KindStatus {
+    /// At least one object has a status, or the objects may not be read.
+    Present,
+    /// Objects are older than the run, and none has a status.
+    Absent,
+    /// The run creates the first objects.
+    FirstObjects,
+}
 
 /// View of the cluster during a run.
 pub(super) struct View {

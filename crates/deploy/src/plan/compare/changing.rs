@@ -8,9 +8,9 @@ use pushback_cluster::{Address, ClusterError, ErrorKind, Guard};
 use serde_json::Value;
 
 use super::super::compared::Compared;
+use super::super::comparison::Context;
 use super::super::desired::Desired;
 use super::super::steady;
-use super::context::Context;
 use super::with_state;
 
 /// How often an object is compared that changes meanwhile.

@@ -5,9 +5,9 @@ use pushback_manifest::config::Path;
 use pushback_preflight::{Operation, Verification};
 use serde_json::Value;
 
-use super::context::Context;
 use crate::plan::annotations::UpdateStrategy;
 use crate::plan::compared::Compared;
+use crate::plan::comparison::Context;
 use crate::plan::diff::{self, DiffOptions};
 use crate::plan::takeover;
 

@@ -1,5 +1,4 @@
-//! The inputs of a comparison, apart from the object.
-//! The same for all objects of a set.
+//! Inputs of the comparisons of all objects of a plan.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ use crate::plan::body::Stamp;
 
 /// Apps whose objects may be taken over.
 #[derive(Clone, Debug)]
-pub(in crate::plan) enum OwnershipOverride {
+pub(super) enum OwnershipOverride {
     /// None.
     None,
     /// Any app.
@@ -27,7 +26,7 @@ pub(in crate::plan) enum OwnershipOverride {
 }
 
 impl OwnershipOverride {
-    pub(in crate::plan) fn allows(&self, label_value: &str) -> bool {
+    pub(super) fn allows(&self, label_value: &str) -> bool {
         match self {
             Self::None => false,
             Self::Any => true,
@@ -38,29 +37,29 @@ impl OwnershipOverride {
 
 /// The inputs of a comparison, apart from the object.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::plan) struct Context<'a> {
-    pub(in crate::plan) cluster: &'a dyn Cluster,
+pub(super) struct Context<'a> {
+    pub(super) cluster: &'a dyn Cluster,
     /// The kinds that the cluster serves.
-    pub(in crate::plan) known_kinds: &'a Kinds,
-    pub(in crate::plan) stamp: &'a Stamp<'a>,
-    pub(in crate::plan) masker: &'a Masker,
+    pub(super) known_kinds: &'a Kinds,
+    pub(super) stamp: &'a Stamp<'a>,
+    pub(super) masker: &'a Masker,
     /// Masks of the policy: values that rules judge.
-    pub(in crate::plan) policy_masker: &'a Masker,
-    pub(in crate::plan) inventory: &'a Inventory,
+    pub(super) policy_masker: &'a Masker,
+    pub(super) inventory: &'a Inventory,
     /// Whether the digests of the inventory may be used.
-    pub(in crate::plan) trust_digests: bool,
+    pub(super) trust_digests: bool,
     /// Objects of other apps, if ownership is not recorded in labels.
-    pub(in crate::plan) claims: &'a Claims,
+    pub(super) claims: &'a Claims,
     /// The apps whose objects may be taken over.
-    pub(in crate::plan) ownership_override: &'a OwnershipOverride,
+    pub(super) ownership_override: &'a OwnershipOverride,
     /// The kinds that aggregated APIs serve.
-    pub(in crate::plan) aggregated: &'a Aggregated,
+    pub(super) aggregated: &'a Aggregated,
     /// Namespaces that the set creates and that do not exist yet.
-    pub(in crate::plan) absent: &'a Absent,
+    pub(super) absent: &'a Absent,
     /// What may be done about the stored objects of definitions.
-    pub(in crate::plan) storage: &'a StorageOptions,
+    pub(super) storage: &'a StorageOptions,
     /// Told of each object about which the server is asked.
-    pub(in crate::plan) foresee: &'a dyn Foresee,
+    pub(super) foresee: &'a dyn Foresee,
     /// Objects that the set's autoscalers scale.
-    pub(in crate::plan) autoscaled: &'a BTreeSet<ObjectKey>,
+    pub(super) autoscaled: &'a BTreeSet<ObjectKey>,
 }
