@@ -367,6 +367,7 @@ pub struct AccessRule {
 /// The answer to a [`Need`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "answer")]
+#[non_exhaustive]
 pub enum Answer {
     /// The object; `None` if it does not exist.
     Object {

@@ -27,6 +27,7 @@ pub struct RuleOff {
 /// The kind of loosening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum LoosenedKind {
     /// A rule is omitted.
     RuleOff,

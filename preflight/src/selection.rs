@@ -161,6 +161,7 @@ pub(crate) struct Configured<'c> {
 
 /// An error in the flag or the Config.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SelectionError {
     /// The flag names a rule that does not exist.
     #[error("--preflight: {0}")]

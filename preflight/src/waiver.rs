@@ -82,6 +82,7 @@ enum Standing {
 
 /// A `--waive` that is not `FINGERPRINT=REASON` or `FINGERPRINT@COUNT=REASON`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WaiveError {
     /// There is no `=`, or nothing after it.
     #[error("expected FINGERPRINT=REASON, and a reason is never empty")]

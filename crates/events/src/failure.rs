@@ -9,6 +9,7 @@ use super::Millis;
 /// Reason why a run ended without success, with its facts. The error of the last event is the sentence about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum RunFailure {
     /// The user declined.
     Declined,

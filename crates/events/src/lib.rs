@@ -111,6 +111,7 @@ words! {
 
 words! {
     /// What a diagnostic is about.
+    #[non_exhaustive]
     pub enum DiagnosticCode {
         /// What the run is doing before its plan and its verdict are known.
         Planning = "planning",

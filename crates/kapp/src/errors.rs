@@ -125,6 +125,7 @@ pub fn text(end: &End<'_>) -> String {
             }
         }
         RunFailure::WaitTimeout { limit, per_object } => timed_out(end, limit.0, *per_object),
+        _ => end.error.to_owned(),
     }
 }
 

@@ -6,6 +6,7 @@ words! {
     /// `injection.type`
     #[derive(Default)]
     #[expect(missing_docs, reason = "the names are the published ones and say all")]
+    #[non_exhaustive]
     pub enum InjectionType {
         #[default]
         PodKill = "PodKill",

@@ -136,6 +136,7 @@ pub enum Safety {
 
 words! {
     /// What can no longer be done with an affected object.
+    #[non_exhaustive]
     pub enum Blocked {
         /// It cannot be read, or reads differently than before.
         Read = "read",

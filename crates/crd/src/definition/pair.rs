@@ -13,6 +13,7 @@ use crate::words;
 
 words! {
     /// Why something is lost.
+    #[non_exhaustive]
     pub enum LossKind {
         /// The other version has no such field.
         Field = "field",

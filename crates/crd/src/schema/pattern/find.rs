@@ -6,6 +6,7 @@ use super::program::{Address, Instruction, Kind, Program, contains, holds_betwee
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NotFound {
     /// The matches of this kind of pattern are unknown here.
     Unsupported,
