@@ -119,3 +119,30 @@ pub struct UnableRule {
     /// Why it lacked them.
     pub reason: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn failure_in_json_has_its_reason_and_its_facts() {
+        let app = AppRef { name: "shop".to_owned(), namespace: "a".to_owned() };
+        let failures = [
+            RunFailure::Declined,
+            RunFailure::Flag { flag: "--new-name", value: String::new() },
+            RunFailure::UnknownKind { api_version: "example.com/v1".to_owned(), kind: "A".to_owned() },
+            RunFailure::NoApp { app, elsewhere: vec!["b".to_owned()] },
+            RunFailure::WaitTimeout { limit: Millis(1_000), per_object: true },
+        ];
+        let expected = json!([
+            {"reason": "Declined"},
+            {"reason": "Flag", "flag": "--new-name"},
+            {"reason": "UnknownKind", "apiVersion": "example.com/v1", "kind": "A"},
+            {"reason": "NoApp", "app": {"name": "shop", "namespace": "a"}, "elsewhere": ["b"]},
+            {"reason": "WaitTimeout", "limit": 1_000, "perObject": true},
+        ]);
+        assert_eq!(json!(failures), expected);
+    }
+}
