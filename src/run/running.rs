@@ -282,9 +282,12 @@ impl Run {
         let elapsed = self.elapsed();
         self.events.send(end.event(requests, elapsed));
         let Err(failed) = self.terminal.finish() else { return code };
-        // A failure to print does not undo a deployment; any other run was for its data.
-        let was_for_data = matches!(code, ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes) && !wrote;
-        if was_for_data { failed } else { code }
+        match code {
+            // What is applied stays applied, but a program that reads the output must not take it for whole.
+            ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes if wrote => ExitCode::Partial,
+            ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes => failed,
+            code => code,
+        }
     }
 }
 

@@ -21,8 +21,8 @@ pub enum ExitCode {
     Locked = 12,
     /// Cluster unreachable or not authorised, before the first write.
     Unreachable = 13,
-    /// Some writes failed, or the lock was lost. The rest is recorded: run again to resume. For experiments: an
-    /// injected change could not be reverted.
+    /// Some writes failed, the lock was lost, or standard output could not be written. The rest is recorded: run again to
+    /// resume. For experiments: an injected change could not be reverted.
     Partial = 20,
     /// Applied, but an object reached a terminal failure; or an experiment ran and was not resilient.
     Failed = 21,

@@ -7,7 +7,7 @@ use crate::support::{Pushback, Ran, TestCase, TestCluster, cases};
 pub(super) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: closed_streams_do_not_stop_a_deploy,
-        ApiServer: a_deploy_whose_output_cannot_be_written_is_done_all_the_same,
+        ApiServer: deploy_whose_output_cannot_be_written_is_carried_out_and_ends_with_20,
         ApiServer: a_report_for_which_there_is_no_room_stops_the_run_before_anything_is_written,
         Nothing: a_folder_for_which_there_is_no_room_is_left_as_it_was,
     ]
@@ -30,15 +30,15 @@ fn closed_streams_do_not_stop_a_deploy() {
     }
 }
 
-fn a_deploy_whose_output_cannot_be_written_is_done_all_the_same() {
+fn deploy_whose_output_cannot_be_written_is_carried_out_and_ends_with_20() {
     let app = app("full-output");
     app.pushback.write("app.yaml", config_map("first", "1"));
-    let ran = in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full").expect(0);
+    let ran = in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full").expect(20);
     let told = "error: standard output could not be written: no space left on device";
     assert_eq!(ran.complaints().lines().last(), Some(told));
     let path = config_map_path(&app.namespace, "first");
     assert_eq!(TestCluster::shared().api().get(&path).status, 200);
-    // With nothing written, nothing is lost by saying so.
+    // Nothing is written now.
     in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full").expect(1);
     // Nobody can be told any more.
     in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full 2> /dev/full").expect(1);
