@@ -14,7 +14,7 @@ use super::input::InputSources;
 use super::options::{InputOptions, PlanOptions, RunOptions};
 use super::outcome::End;
 use super::planning;
-use super::running::Run;
+use super::running::{Run, free_aside};
 use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
 use super::{allowed, base, input, judging, record};
@@ -40,10 +40,9 @@ impl Compare {
     /// # Errors
     /// Invalid input, or no cluster.
     pub async fn check(self, run: &mut Run) -> Result<End, CommandError> {
-        let Compared { setup, plan, report, .. } = self.compare(run, true).await?;
+        let Compared { plan, report, .. } = self.compare(run, true).await?;
         let end = End::of_check(&report);
-        // The process ends next and frees all memory at once: freeing large definitions one by one takes long.
-        std::mem::forget((setup, plan, report));
+        free_aside((plan, report));
         Ok(end)
     }
 

@@ -14,7 +14,7 @@ use super::{identity, parts};
 use crate::run::compare::{Compare, Compared};
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
-use crate::run::running::Run;
+use crate::run::running::{Run, free_aside};
 
 /// Options of a plan.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl SavePlan {
         let apply = run.invocation().command(&["apply", "--plan", &path.to_string_lossy()]);
         let hints = vec![format!("`{apply}` carries it out as long as nothing has moved")];
         let end = End { hints, ..End::of_diff(plan.has_changes(), exit_status) };
-        std::mem::forget((setup, plan, report));
+        free_aside((plan, report));
         Ok(end)
     }
 }
