@@ -93,7 +93,7 @@ fn shown(path: &[PathSegment]) -> String {
 }
 
 /// Maximum number of values that the pipeline examines in one comparison: several times what upgrades of large CRDs take.
-pub(super) const VALUES: u64 = 300_000;
+pub(super) const VALUES: u64 = 400_000;
 
 /// The reason given when [`VALUES`] is used up.
 pub(super) const TOO_MANY: &str = "there are too many or too large changes to try them all";
