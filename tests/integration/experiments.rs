@@ -62,7 +62,11 @@ impl Operator {
         let webhook = Webhook::start(&[], |_| Verdict::Allow);
         place.write("operator/more.yaml", more(&namespace, &webhook));
         let operator = Self { cluster, namespace, place, webhook };
-        operator.apply("operator").expect(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| operator.report());
+            operator.apply("operator").expect(0);
+        });
+        operator.write_status(&Value::Null);
         for object in theirs(&operator.namespace) {
             operator.cluster.api().apply(&object).ok();
         }
@@ -70,6 +74,17 @@ impl Operator {
         operator.cluster.api().merge_patch(&operator.backup(), &finalizer).ok();
         wait_until("the operator is ready", Duration::from_secs(60), || operator.is_ready().then_some(()));
         operator
+    }
+
+    /// Writes a status as the operator's controller would, since the deploy waits for the first one.
+    fn report(&self) {
+        let is_there = || (self.cluster.api().get(&self.backup()).status == 200).then_some(());
+        wait_until("the custom resource is there", Duration::from_secs(60), is_there);
+        self.write_status(&json!({"copies": 0}));
+    }
+
+    fn write_status(&self, status: &Value) {
+        self.cluster.api().merge_patch(&format!("{}/status", self.backup()), &json!({"status": status})).ok();
     }
 
     fn deployment(folder: &str, namespace: &str) -> [String; 8] {
