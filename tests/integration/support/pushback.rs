@@ -127,9 +127,13 @@ impl Pushback {
         serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The binary, not started yet.
+    /// The binary, not started yet. SIGHUP ends it, even if the tests run under `nohup`.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        self.hermetic(env!("CARGO_BIN_EXE_pushback"), arguments)
+        let program = env!("CARGO_BIN_EXE_pushback");
+        match ignores_hang_up() {
+            true => self.hermetic("env", &[&["--default-signal=HUP", program], arguments].concat()),
+            false => self.hermetic(program, arguments),
+        }
     }
 
     /// Another program in the same surroundings, such as git; its standard output.
@@ -180,6 +184,13 @@ impl Pushback {
         command.envs(&self.environment);
         command
     }
+}
+
+/// Returns whether this process ignores SIGHUP, as under `nohup`. A program that it starts then does so too.
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set & 1 == 1)
 }
 
 impl Ran {
