@@ -76,8 +76,8 @@ async fn app_of_base(setup: &Setup) -> Result<Observed, CommandError> {
     }
 }
 
-/// Whether another run has written since the app was read, so that a plan may be meaningless. False if that cannot be
-/// determined.
+/// Returns whether another run has written since the app was read, so that a plan may be meaningless. False if that cannot
+/// be determined.
 pub async fn has_changed_since(setup: &Setup, before: &RecordState) -> bool {
     // In a directory the lock is taken before the app is read.
     setup.cluster.capabilities().server && read(setup, None).await.is_ok_and(|now| record_state(&now) != *before)

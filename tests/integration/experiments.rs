@@ -63,7 +63,7 @@ impl Operator {
         place.write("operator/more.yaml", more(&namespace, &webhook));
         let operator = Self { cluster, namespace, place, webhook };
         std::thread::scope(|scope| {
-            scope.spawn(|| operator.report());
+            scope.spawn(|| operator.write_first_status());
             operator.apply("operator").expect(0);
         });
         operator.write_status(&Value::Null);
@@ -77,7 +77,7 @@ impl Operator {
     }
 
     /// Writes a status as the operator's controller would, since the deploy waits for the first one.
-    fn report(&self) {
+    fn write_first_status(&self) {
         let is_there = || (self.cluster.api().get(&self.backup()).status == 200).then_some(());
         wait_until("the custom resource is there", Duration::from_secs(60), is_there);
         self.write_status(&json!({"copies": 0}));

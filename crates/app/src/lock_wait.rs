@@ -30,7 +30,7 @@ pub async fn until_free(
     let started = boot_clock();
     let mut record = record;
     let mut unchanged_since = started;
-    let mut told = false;
+    let mut is_reported = false;
     loop {
         let Some(lock) = record.lock.clone() else { return Ok(Some(record)) };
         let now = boot_clock();
@@ -41,9 +41,9 @@ pub async fn until_free(
         if now.saturating_sub(started) >= patience {
             return Err(AppError::Locked { app: app.name.clone(), holder: lock.describe() });
         }
-        if !told {
+        if !is_reported {
             on_wait(&lock);
-            told = true;
+            is_reported = true;
         }
         // Wake no later than the next decision is due. Saturating: the record may contain any number.
         let expiry = unchanged_since.saturating_add(lock.lease());
@@ -68,7 +68,7 @@ mod tests {
     use super::super::record::{OwnPart, Phase, RecordWrite, config_map_kind};
     use super::*;
 
-    /// How waiting ends for `run` while `holder` holds the lock of a new app.
+    /// Waits as `run` while `holder` holds the lock of a new app.
     async fn wait_for_lock_of(
         holder: &str,
         lease: Duration,

@@ -28,7 +28,7 @@ pub enum RunFailure {
         /// The file.
         file: String,
     },
-    /// The input has no object, or the filters select none.
+    /// The input is empty, or the filters select nothing.
     NoObjects,
     /// Objects of the input lack a required field, or have the same name and different content.
     InvalidObjects {
@@ -85,7 +85,7 @@ pub enum RunFailure {
     WaitTimeout {
         /// The limit.
         limit: Millis,
-        /// Whether it is the limit of each object, not of all together.
+        /// True for the limit of each object, false for that of all together.
         per_object: bool,
     },
 }
@@ -116,7 +116,7 @@ pub struct OwnedObject {
 pub struct UnableRule {
     /// Name of the rule.
     pub rule: String,
-    /// Why it lacked them.
+    /// Reason, one sentence.
     pub reason: String,
 }
 

@@ -38,7 +38,7 @@ pub struct End<'e> {
     pub refusals: &'e [Finding],
     /// Writes that the server refuses, in the order of the plan.
     pub refused_writes: &'e [FailedWrite],
-    /// Whether the command is `rename`.
+    /// True for the command `rename`, whose sentence about a missing app differs.
     pub is_rename: bool,
     /// Objects that are not done.
     pub unfinished: &'e [UnfinishedLine],

@@ -102,7 +102,7 @@ pub fn unwritten(config: &Config, planned: &Planned, wave: usize) -> Option<Show
             return Some(ShownChange { object, operation: Operation::Update, sides });
         }
     }
-    // Whether it is ready as far as can be told from it and the wait rules alone.
+    // Only the object and the wait rules decide here.
     let is_ready = |live: &Value| tree::state(live, config.wait_rule(live)).0 == "ok";
     if !planned.wait || planned.change.live.as_deref().is_none_or(is_ready) {
         return None;

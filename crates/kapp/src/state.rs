@@ -28,7 +28,7 @@ impl WaitWords for KappWaitWords {
     }
 }
 
-/// Returns what kapp says of an awaited object, or the engine's message if kapp has no words for its state.
+/// Words the state of an awaited object as kapp does, or returns the engine's message for a state that kapp does not know.
 fn awaited(waited: &WaitedObject<'_>, has_failed: bool) -> String {
     let known = waited.live.map(of).filter(|(state, said)| !said.is_empty() && (*state == "fail" || !has_failed));
     let words = waited.matched.map(by_condition).or(known.map(|(_, said)| said));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_is_told_from_the_last_name_to_the_first() {
+    fn objects_below_are_listed_from_the_last_name_to_the_first() {
         let object = |api_version: &str, kind: &str, name: &str, status: Value| {
             let metadata = json!({"name": name, "namespace": "shop"});
             Arc::new(json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status}))

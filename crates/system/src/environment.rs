@@ -11,11 +11,13 @@ use crate::redact;
 /// replace it with `kapp` or `pushback`.
 #[must_use]
 pub fn program_name() -> String {
-    let chosen = std::env::var("PUSHBACK_VOICE").ok().filter(|name| ["kapp", "pushback"].contains(&name.as_str()));
-    chosen.unwrap_or_else(|| {
-        let program = std::env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
-        program.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-    })
+    let program = std::env::args_os().next().map(std::path::PathBuf::from).unwrap_or_default();
+    let name = program.file_stem().unwrap_or_default().to_string_lossy();
+    chosen_name(&name, std::env::var("PUSHBACK_VOICE").ok().as_deref()).to_owned()
+}
+
+fn chosen_name<'n>(program: &'n str, wanted: Option<&'n str>) -> &'n str {
+    wanted.filter(|name| ["kapp", "pushback"].contains(name)).unwrap_or(program)
 }
 
 /// What a run knows about its surroundings. Tests build their own.
@@ -224,6 +226,13 @@ mod tests {
         assert_eq!(reason(&Error::from_raw_os_error(2)), "no such file or directory");
         assert_eq!(reason(&Error::other("TLS handshake failed")), "TLS handshake failed");
         assert_eq!(reason(&Error::other("")), "");
+    }
+
+    #[test]
+    fn variable_replaces_the_name_of_the_program() {
+        assert_eq!(chosen_name("pushback", Some("kapp")), "kapp");
+        assert_eq!(chosen_name("kapp", Some("pushback")), "pushback");
+        assert_eq!([None, Some(""), Some("other")].map(|wanted| chosen_name("kapp", wanted)), ["kapp"; 3]);
     }
 
     #[test]

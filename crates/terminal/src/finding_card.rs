@@ -276,7 +276,7 @@ pub fn live_objects(live: &LiveObjects, ellipsis: &str) -> String {
     text
 }
 
-/// Who uses the version of a finding; `None` where that is not known, or where it is said that there are no objects.
+/// Describes who uses the version of a finding; `None` if that is unknown, or if the affected objects show it already.
 fn used(finding: &Finding, ellipsis: &str) -> Option<String> {
     let used = finding.version_use.as_ref()?;
     match (used.examined, &finding.live_objects) {
@@ -339,7 +339,7 @@ pub fn live_total_words(live: &LiveTotal, ellipsis: &str) -> String {
 #[must_use]
 pub fn object_name(finding: &Finding) -> String {
     let object = &finding.object;
-    if object.kind == "CustomResourceDefinition" { object.name.clone() } else { object.to_string() }
+    if object.is_definition() { object.name.clone() } else { object.to_string() }
 }
 
 /// `foos.ex.com v1 spec.f`.

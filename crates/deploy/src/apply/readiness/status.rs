@@ -18,7 +18,7 @@ pub enum State {
 /// The condition by which a wait rule judges an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedCondition {
-    /// What the rule concludes from it.
+    /// The rule's conclusion.
     pub meaning: ConditionMeaning,
     /// `type`.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct MatchedCondition {
     pub message: String,
 }
 
-/// What a wait rule concludes from a condition.
+/// Conclusion of a wait rule from a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionMeaning {
     /// The object has failed.
