@@ -207,10 +207,12 @@ impl Texts<'_> {
     /// A string that meets the constraints and is not in `except`, non-empty if possible. `steps` is the rest of the
     /// automaton budget.
     fn example(&self, except: &[Rc<Vec<Value>>], steps: &mut u64) -> Outcome {
-        if self.length.least == 0 && self.length.most != Some(0) {
-            let longer = Self { length: Range { least: 1, ..self.length }, ..self.clone() };
-            if let found @ Outcome::Found(_) = longer.look(except, steps) {
-                return found;
+        if self.length.least == 0 && self.length.most.is_none_or(|most| most > 0) {
+            let within = |length| Self { length, ..self.clone() };
+            match within(Range { least: 1, ..self.length }).look(except, steps) {
+                found @ Outcome::Found(_) => return found,
+                Outcome::Empty => return within(Range { most: Some(0), ..self.length }).look(except, steps),
+                Outcome::Unknown(_) => {}
             }
         }
         self.look(except, steps)

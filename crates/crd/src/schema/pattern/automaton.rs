@@ -1,7 +1,10 @@
 //! Partitions code points into blocks that none of the given patterns distinguishes, and builds a deterministic
 //! automaton over the blocks, whose states are created on demand.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Budget;
 use super::program::{Kind, Program, Progress, Runner};
@@ -123,7 +126,6 @@ struct State {
     place: Progress,
     /// Whether a string that ends here matches.
     ends: bool,
-    next: Vec<StateId>,
 }
 
 /// A deterministic automaton of a pattern over the blocks of an alphabet.
@@ -134,7 +136,11 @@ pub(super) struct Automaton<'p> {
     holds: Vec<Vec<bool>>,
     kinds: Vec<Kind>,
     states: Vec<State>,
-    ids: HashMap<Progress, StateId>,
+    /// The state after each block, for one state after the other.
+    next: Vec<StateId>,
+    /// The states by what they stand for.
+    ids: HashTable<StateId>,
+    hasher: DefaultHashBuilder,
     /// Whether a match may begin after the start of the string.
     begins_later: bool,
 }
@@ -152,21 +158,26 @@ impl<'p> Automaton<'p> {
             holds: program.classes.iter().map(|class| alphabet.holds(class)).collect(),
             kinds: alphabet.blocks.iter().map(|block| Kind::of(block.character)).collect(),
             states: Vec::new(),
-            ids: HashMap::new(),
+            next: Vec::new(),
+            ids: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
         };
         automaton.state(start, budget)?;
         Ok(automaton)
     }
 
     fn state(&mut self, place: Progress, budget: &mut Budget) -> Result<StateId, Exhausted> {
-        if let Some(id) = self.ids.get(&place) {
+        let Self { states, ids, hasher, .. } = self;
+        let hash = hasher.hash_one(&place);
+        if let Some(id) = ids.find(hash, |id| states[*id as usize].place == place) {
             return Ok(*id);
         }
         spend(budget, self.kinds.len() as u64)?;
-        let id = StateId::try_from(self.states.len()).map_err(|_| Exhausted)?;
+        let id = StateId::try_from(states.len()).map_err(|_| Exhausted)?;
         let ends = self.runner.ends(&place);
-        self.ids.insert(place.clone(), id);
-        self.states.push(State { place, ends, next: vec![UNKNOWN; self.kinds.len()] });
+        states.push(State { place, ends });
+        ids.insert_unique(hash, id, |id| hasher.hash_one(&states[*id as usize].place));
+        self.next.resize(self.next.len() + self.kinds.len(), UNKNOWN);
         Ok(id)
     }
 
@@ -187,15 +198,16 @@ impl<'p> Automaton<'p> {
     }
 
     pub(super) fn step(&mut self, state: StateId, block: usize, budget: &mut Budget) -> Result<StateId, Exhausted> {
-        let from = &self.states[state as usize];
-        if from.next[block] != UNKNOWN {
-            return Ok(from.next[block]);
+        let index = state as usize * self.kinds.len() + block;
+        if self.next[index] != UNKNOWN {
+            return Ok(self.next[index]);
         }
+        let from = &self.states[state as usize];
         let holds = &self.holds;
         let place = self.runner.step(&from.place, self.kinds[block], |class| holds[class as usize][block]);
         spend(budget, 1 + self.runner.take_work())?;
         let next = self.state(place, budget)?;
-        self.states[state as usize].next[block] = next;
+        self.next[index] = next;
         Ok(next)
     }
 }

@@ -157,13 +157,22 @@ pub(super) struct Runner<'p> {
     stamp: u32,
     stamps: Vec<u32>,
     stack: Vec<Address>,
+    /// The instructions that wait for the next code point.
+    waiting: Vec<Address>,
     /// Number of executed instructions.
     work: u64,
 }
 
 impl<'p> Runner<'p> {
     pub(super) fn new(program: &'p Program) -> Self {
-        Self { program, stamp: 0, stamps: vec![0; program.instructions.len()], stack: Vec::new(), work: 0 }
+        Self {
+            program,
+            stamp: 0,
+            stamps: vec![0; program.instructions.len()],
+            stack: Vec::new(),
+            waiting: Vec::new(),
+            work: 0,
+        }
     }
 
     /// The work since the last call.
@@ -191,7 +200,7 @@ impl<'p> Runner<'p> {
             Progress::Found => true,
             Progress::Waiting(addresses, before) => {
                 self.stack.extend(addresses);
-                self.walk(*before, Ahead::Known(Kind::Edge)).1
+                self.walk(*before, Ahead::Known(Kind::Edge))
             }
         }
     }
@@ -200,12 +209,11 @@ impl<'p> Runner<'p> {
     pub(super) fn step(&mut self, place: &Progress, next: Kind, mut holds: impl FnMut(ClassId) -> bool) -> Progress {
         let Progress::Waiting(addresses, before) = place else { return Progress::Found };
         self.stack.extend(addresses);
-        let (waiting, found) = self.walk(*before, Ahead::Known(next));
-        if found {
+        if self.walk(*before, Ahead::Known(next)) {
             return Progress::Found;
         }
-        for address in waiting {
-            if let Instruction::Class { class, next } = self.program.instructions[address as usize]
+        for address in &self.waiting {
+            if let Instruction::Class { class, next } = self.program.instructions[*address as usize]
                 && holds(class)
             {
                 self.stack.push(next);
@@ -218,15 +226,15 @@ impl<'p> Runner<'p> {
 
     /// Follows the instructions on the stack as far as possible without knowing the next code point.
     fn settle(&mut self, before: Kind) -> Progress {
-        let (mut waiting, found) = self.walk(before, Ahead::Unknown);
-        if found {
+        if self.walk(before, Ahead::Unknown) {
             return Progress::Found;
         }
-        waiting.sort_unstable();
-        let pending = waiting
+        self.waiting.sort_unstable();
+        let pending = self
+            .waiting
             .iter()
             .any(|address| matches!(self.program.instructions[*address as usize], Instruction::Look { .. }));
-        Progress::Waiting(waiting, if pending { self.matters(before) } else { Kind::Other })
+        Progress::Waiting(self.waiting.clone(), if pending { self.matters(before) } else { Kind::Other })
     }
 
     /// The kind, or a neutral one if it does not matter to this pattern.
@@ -240,15 +248,15 @@ impl<'p> Runner<'p> {
         if asked { kind } else { Kind::Other }
     }
 
-    /// Follows splits and assertions from the stack: returns the waiting instructions, and whether the end of the
-    /// pattern is reached.
-    fn walk(&mut self, before: Kind, ahead: Ahead) -> (Vec<Address>, bool) {
+    /// Follows splits and assertions from the stack to the waiting instructions. Returns whether the end of the pattern
+    /// is reached.
+    fn walk(&mut self, before: Kind, ahead: Ahead) -> bool {
         self.stamp = self.stamp.wrapping_add(1);
         if self.stamp == 0 {
             self.stamps.fill(0);
             self.stamp = 1;
         }
-        let mut waiting = Vec::new();
+        self.waiting.clear();
         let mut found = false;
         while let Some(address) = self.stack.pop() {
             let stamp = &mut self.stamps[address as usize];
@@ -258,17 +266,17 @@ impl<'p> Runner<'p> {
             *stamp = self.stamp;
             self.work += 1;
             match self.program.instructions[address as usize] {
-                Instruction::Class { .. } => waiting.push(address),
+                Instruction::Class { .. } => self.waiting.push(address),
                 Instruction::Split { first, second } => self.stack.extend([second, first]),
                 Instruction::Match => found = true,
                 Instruction::Look { look, next } => match holds(look, before, ahead) {
                     Some(true) => self.stack.push(next),
                     Some(false) => {}
-                    None => waiting.push(address),
+                    None => self.waiting.push(address),
                 },
             }
         }
-        (waiting, found)
+        found
     }
 
     pub(super) fn is_match(&mut self, text: &str, budget: &mut Budget) -> Option<bool> {

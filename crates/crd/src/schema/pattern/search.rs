@@ -1,7 +1,9 @@
 //! Searches for strings by a breadth-first walk through the product of automata, shortest first. The sets of states
 //! reachable at each length eventually repeat, which decides long strings without walking to them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::automaton::{Alphabet, Automaton, Exhausted, Ranges, StateId, spend};
 use super::{Budget, Language};
@@ -247,6 +249,8 @@ struct Product<'p> {
     /// The state of each automaton, in order, and the node of the trie.
     states: Vec<Box<[u32]>>,
     ids: HashMap<Box<[u32]>, StateId>,
+    /// The state after a step that was not taken before, while it is looked up.
+    reached: Vec<u32>,
     /// Whether a string of the language is reachable from each state, once known for all.
     live: Option<Vec<bool>>,
 }
@@ -263,6 +267,7 @@ impl<'p> Product<'p> {
             blocks: alphabet.blocks.len(),
             states: Vec::new(),
             ids: HashMap::new(),
+            reached: Vec::new(),
             live: None,
         })
     }
@@ -305,40 +310,42 @@ impl<'p> Product<'p> {
     }
 
     fn start(&mut self, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
-        let mut start = vec![Automaton::START; self.matching.len() + self.avoiding.len()];
-        start.push(Trie::ROOT);
-        self.state(start.into(), budget)
+        self.reached = vec![Automaton::START; self.matching.len() + self.avoiding.len()];
+        self.reached.push(Trie::ROOT);
+        self.state(budget)
     }
 
-    /// The product state; `None` if no string of the language is reachable from it.
-    fn state(&mut self, states: Box<[u32]>, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
-        let (matching, avoiding) = states.split_at(self.matching.len());
+    /// The product state of the reached states; `None` if no string of the language is reachable from it.
+    fn state(&mut self, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
+        let (matching, avoiding) = self.reached.split_at(self.matching.len());
         let lost = self.matching.iter().zip(matching).any(|(automaton, state)| automaton.is_hopeless(*state))
             || self.avoiding.iter().zip(avoiding).any(|(automaton, state)| automaton.is_found(*state));
         if lost {
             return Ok(None);
         }
-        if let Some(id) = self.ids.get(&states) {
+        if let Some(id) = self.ids.get(self.reached.as_slice()) {
             return Ok(Some(*id).filter(|id| self.is_live(*id)));
         }
         // Charges for the memory.
         spend(budget, STATE)?;
         let id = StateId::try_from(self.states.len()).map_err(|_| Exhausted)?;
+        let states: Box<[u32]> = self.reached.as_slice().into();
         self.ids.insert(states.clone(), id);
         self.states.push(states);
         Ok(Some(id))
     }
 
     fn step(&mut self, state: StateId, block: usize, budget: &mut Budget) -> Result<Option<StateId>, Exhausted> {
-        let mut states = self.states[state as usize].clone();
+        let states = &self.states[state as usize];
         spend(budget, 1 + states.len() as u64)?;
-        for (automaton, state) in self.matching.iter_mut().chain(&mut self.avoiding).zip(&mut states) {
-            *state = automaton.step(*state, block, budget)?;
+        self.reached.clear();
+        for (automaton, state) in self.matching.iter_mut().chain(&mut self.avoiding).zip(states) {
+            self.reached.push(automaton.step(*state, block, budget)?);
         }
-        if let Some(node) = states.last_mut() {
-            *node = self.trie.step(*node, block);
+        if let Some(node) = states.last() {
+            self.reached.push(self.trie.step(*node, block));
         }
-        self.state(states, budget)
+        self.state(budget)
     }
 
     fn accepts(&self, state: StateId) -> bool {
