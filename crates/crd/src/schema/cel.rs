@@ -204,7 +204,17 @@ impl Program {
     /// the field at a path below `self`.
     #[must_use]
     pub fn decide(&self, known: &dyn Fn(&[&str]) -> Option<Known>) -> Option<bool> {
-        if self.uses_old_self() { None } else { partial::decide(&self.root, known) }
+        if self.uses_old_self() {
+            return None;
+        }
+        // Its value is the same for every object.
+        if !self.root.mentions("self") {
+            return match Evaluator::new(&Schema::default()).evaluate(&self.root, &mut Vec::new()) {
+                Ok(Value::Bool(truth)) => Some(truth),
+                _ => None,
+            };
+        }
+        partial::decide(&self.root, known)
     }
 
     /// The claim that the rule makes about the ancestor from which `below` leads to its node. Transition rules claim

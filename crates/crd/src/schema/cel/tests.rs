@@ -340,3 +340,15 @@ fn calls_are_charged_by_the_sizes_of_their_operands() {
         assert_eq!(judge(690), Truth::True, "{rule}");
     }
 }
+
+#[test]
+fn rule_that_reads_no_object_is_decided_without_one() {
+    let decided = |rule: &str| {
+        let rule = CelRule { rule: rule.to_owned(), ..CelRule::default() };
+        Program::of(&rule).expect("a rule").decide(&|_| None)
+    };
+    assert_eq!(decided("lists.range(3).all(x, x < 3)"), Some(true));
+    assert_eq!(decided("duration('1h') < duration('1m')"), Some(false));
+    assert_eq!(decided("1 / 0 == 1"), None);
+    assert_eq!(decided("self.n < 3"), None);
+}
