@@ -446,6 +446,8 @@ pub enum ErrorKind {
     Protocol,
     /// This cluster does not support the operation.
     Unsupported,
+    /// A file of a folder cannot be written: no room, or the disk failed.
+    Disk,
     /// Another process holds the local lock.
     Locked,
     /// The request was not sent: see [`Cluster::turn_away`].

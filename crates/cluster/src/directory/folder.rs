@@ -296,7 +296,7 @@ fn not_writable(path: &Path, error: &io::Error) -> ClusterError {
     // Never retried: a full disk is reported at once.
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Forbidden,
-        _ => ErrorKind::Configuration,
+        _ => ErrorKind::Disk,
     };
     ClusterError::new(kind, format!("{}: cannot be written: {}", shown(path), reason(error)))
 }
