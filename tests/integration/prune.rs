@@ -404,7 +404,7 @@ fn of_a_kind_that_may_not_be_listed_nothing_is_pruned_and_nothing_forgotten() {
         let recorded = app.spec()["usedGKs"].to_string();
         assert!(recorded.contains("Secret") && recorded.contains("ServiceAccount"), "forgotten: {recorded}");
         let refused = limited.delete(&[]);
-        assert_ne!(refused.code, 0, "deleted without knowing what there is: {}", refused.stdout);
+        assert_eq!(refused.code, 10, "deleted without knowing what there is: {}", refused.stdout);
         assert!(app.has("a") && app.has("shop"));
     }
     let ran = app.apply(&config_map("a", "3"), &[]).expect(0);

@@ -146,7 +146,7 @@ fn content_that_a_clone_lacks_is_not_a_missing_base() {
     for more in [&[][..], &["--new-base"]] {
         let check = ["check", "-f", "new.yaml", "--cluster", "git:main:crd/foos.yaml"];
         let ran = pushback.run(&[&check, more].concat());
-        assert_ne!(ran.code, 0, "{}", ran.stdout);
+        assert_eq!(ran.code, 1, "{}", ran.stdout);
     }
 }
 

@@ -152,7 +152,7 @@ fn a_conversion_that_has_begun_is_not_left_half_done() {
     assert!(killed(TestCluster::shared(), &place, &owned, writes.nth(3), true).is_some());
     // Moving objects now would leave old shapes in the new version.
     let ran = crd.pushback().run(&["storage", "migrate", &crd.name()]);
-    assert_ne!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, 10, "{}{}", ran.stdout, ran.stderr);
     assert!(
         format!("{}{}", ran.stdout, ran.stderr).contains("its objects are being converted from v1"),
         "{}{}",
