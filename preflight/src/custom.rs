@@ -7,6 +7,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -227,10 +228,11 @@ fn meta(definitions: &[Definition]) -> RuleMeta {
         summary,
         docs: leak(docs.join("\n\n")),
         checks: checks.leak(),
-        settings: &[],
         needs: "nothing of its own: it reads the planned changes",
-        default: true,
-        on_directory: true,
+        is_custom: true,
+        // A program is run once for the whole plan, not again for each write.
+        judges_manifests_only: is_exec,
+        ..RuleMeta::COMMON
     }
 }
 
@@ -255,27 +257,10 @@ impl Rule for CustomRule {
         self.meta
     }
 
-    fn is_custom(&self) -> bool {
-        true
-    }
-
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
         let asks = |(_, it): &(usize, &Definition)| it.is_exec() && it.asked(changes).next().is_some();
         let need = |(number, it): (usize, &Definition)| Need::Program { rule: it.name.clone(), number };
         self.definitions.iter().enumerate().filter(asks).map(need).collect()
-    }
-
-    /// A program is run once for the whole plan, not again for each write.
-    fn judges_manifests_only(&self) -> bool {
-        self.definitions.iter().any(Definition::is_exec)
-    }
-
-    fn program(&self, facts: &Facts, number: usize) -> Option<ProgramCall> {
-        let definition = self.definitions.get(number)?;
-        match &definition.body {
-            Body::Exec(rule) => Some(exec::call(definition, rule, facts)),
-            Body::Cel(_) => None,
-        }
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, _memory: &mut Memory) -> Checked {
@@ -287,5 +272,15 @@ impl Rule for CustomRule {
             }
         }
         Checked::Done(judgement)
+    }
+}
+
+/// The program that answers a [`Need::Program`] of the rule.
+pub(crate) fn program(rule: &dyn Rule, facts: &Facts, number: usize) -> Option<ProgramCall> {
+    let rule: &CustomRule = (rule as &dyn Any).downcast_ref()?;
+    let definition = rule.definitions.get(number)?;
+    match &definition.body {
+        Body::Exec(rule) => Some(exec::call(definition, rule, facts)),
+        Body::Cel(_) => None,
     }
 }

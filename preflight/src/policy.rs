@@ -204,8 +204,9 @@ impl Resolving<'_> {
                 (None, None) => wanted.is_expected,
             };
             // A rule that refuses nothing where nobody asks for it is no check that could be loosened.
-            let refuses = !rule.unasked().contains(&("mode", "warn")) || self.source.is_some_and(|(listed, _)| listed);
-            if left_out && refuses && self.named.is_none() && !rule.is_custom() {
+            let refuses =
+                !rule.meta().unasked.contains(&("mode", "warn")) || self.source.is_some_and(|(listed, _)| listed);
+            if left_out && refuses && self.named.is_none() && !rule.meta().is_custom {
                 selection.loosened.push(Loosened {
                     kind: LoosenedKind::RuleOff,
                     what: name.to_owned(),
@@ -272,7 +273,7 @@ impl Resolving<'_> {
             Some(named) => *is_in_given_set && !named.names(name),
             None => *is_expected || (*is_in_given_set && entry.is_none()),
         };
-        let of_itself = if is_of_default_set && of_source.is_none() { rule.unasked() } else { &[] };
+        let of_itself = if is_of_default_set && of_source.is_none() { rule.meta().unasked } else { &[] };
         let asked: Vec<_> = of_itself.iter().map(|(name, _)| (*name, values[*name].clone())).collect();
         values.extend(of_itself.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())));
         if let Some(wanted) = entry {

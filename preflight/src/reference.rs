@@ -49,7 +49,7 @@ pub fn unasked_lines() -> Vec<String> {
         )
     };
     let of_rule = |rule: &&'static dyn Rule| -> Vec<String> {
-        rule.unasked().iter().map(|(name, value)| line(rule, name, value)).collect()
+        rule.meta().unasked.iter().map(|(name, value)| line(rule, name, value)).collect()
     };
     registry::RULES.iter().flat_map(of_rule).collect()
 }
@@ -63,7 +63,7 @@ fn rule_section(rule: &dyn Rule, settings: &[&[Setting]]) -> String {
     }
     if settings.iter().any(|settings| !settings.is_empty()) {
         page.push_str("\n### Settings\n\n");
-        settings_table(settings, rule.unasked(), &mut page);
+        settings_table(settings, meta.unasked, &mut page);
     }
     page.push_str(&format!("\n### What it needs from the cluster\n\n{}.\n", capital(meta.needs)));
     page

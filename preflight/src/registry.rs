@@ -6,11 +6,11 @@ use pushback_objects::object::ObjectRef;
 use pushback_objects::remedy::Remedy;
 use pushback_objects::suggest;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Needs};
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
     ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
-    References, RemovedApis, StoredVersions, UpgradeDiff,
+    References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety, permission_validation, stored_versions,
 };
 
 /// All rules, in the order in which they run and are listed.
@@ -28,6 +28,8 @@ pub static RULES: &[&dyn Rule] = &[
 ];
 
 pub use pushback_objects::finding::{SERVER, WAIVERS};
+
+pub use crate::rules::crd_upgrade_safety::published_line;
 
 /// The word for the default set of rules, so that no rule has this name.
 pub use pushback_objects::remedy::DEFAULT;
@@ -81,12 +83,6 @@ pub fn metas() -> impl Iterator<Item = &'static RuleMeta> {
     RULES.iter().map(|rule| rule.meta())
 }
 
-/// The line that the published upstream checks print for a finding.
-#[must_use]
-pub fn published_line(finding: &Finding) -> Option<String> {
-    RULES.iter().find(|rule| rule.meta().name == finding.rule)?.published_line(finding)
-}
-
 /// The ways out of a finding.
 #[must_use]
 pub fn remedies(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
@@ -94,24 +90,37 @@ pub fn remedies(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
     rule.map(|rule| rule.remedies(facts, finding)).unwrap_or_default()
 }
 
-/// Rule and check of findings about a version that goes, which are answered once no object is left in it.
+/// Reviews of the user's rights that the rule is sure to need for a write in this namespace, or one outside of namespaces
+/// if it is empty: they are asked before the whole plan is known.
+#[must_use]
+pub fn needs_of_write_in(rule: &dyn Rule, namespace: &str) -> Needs {
+    let reads_rights = rule.meta().name == permission_validation::NAME;
+    if reads_rights { permission_validation::needs_of_write_in(namespace) } else { Needs::new() }
+}
+
+/// Rule and check of findings about a version that is removed, which are answered once no object is left in it. Clients
+/// that request the version are not helped by that.
 pub fn answered_by_moving_objects() -> impl Iterator<Item = (&'static str, &'static str)> {
-    RULES.iter().flat_map(|rule| rule.answered_by_moving_objects().iter().map(|check| (rule.meta().name, *check)))
+    let of_crd = (crd_upgrade_safety::NAME, crd_upgrade_safety::ANSWERED_BY_MOVING_OBJECTS);
+    std::iter::once(of_crd).chain(of_stored_versions())
 }
 
 /// Rule and check of findings that are answered once every object of a CRD is converted by a plan and held against the new
 /// schema.
 pub fn answered_by_converting_objects() -> impl Iterator<Item = (&'static str, &'static str)> {
-    RULES.iter().flat_map(|rule| {
-        let checks = rule.meta().checks.iter().map(|(check, _)| *check);
-        checks.filter(|check| rule.answered_by_converting_objects(check)).map(|check| (rule.meta().name, check))
-    })
+    let of_crd = crd_upgrade_safety::answered_by_converting_objects().map(|check| (crd_upgrade_safety::NAME, check));
+    of_crd.chain(of_stored_versions())
+}
+
+fn of_stored_versions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    stored_versions::ANSWERED_BY_MOVING_OBJECTS.iter().map(|check| (stored_versions::NAME, *check))
 }
 
 /// The rules' findings for a rejection by the API server, identified by the field that the server names and the value
-/// that it quotes.
+/// that it quotes. They say what to do, so they are kept if both are reported.
 pub fn findings_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> impl Iterator<Item = FindingRef> {
-    RULES.iter().filter_map(move |rule| rule.finding_for_refusal(object, field, value))
+    let of_crd = crd_upgrade_safety::finding_for_refusal(object, field, value);
+    of_crd.into_iter().chain(stored_versions::finding_for_refusal(object, field, value))
 }
 
 #[cfg(test)]

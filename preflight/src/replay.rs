@@ -63,7 +63,7 @@ impl JudgedBy {
     pub fn of(selection: &Selection, waivers: &[Waiver], today: &str, server: Judgement) -> Self {
         let rule = |selected: &Selected| {
             let (name, config) = selected.written();
-            let is_custom = selected.rule.is_custom();
+            let is_custom = selected.rule.meta().is_custom;
             JudgedRule { name: name.to_owned(), config, origin: selected.origin, is_custom }
         };
         let Selection { rules, origin, off, left_out, loosened, loosening, accepted } = selection;

@@ -5,8 +5,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use pushback_objects::finding::{Finding, FindingRef};
-use pushback_objects::object::ObjectRef;
+use pushback_objects::finding::Finding;
 use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,12 +27,40 @@ pub struct RuleMeta {
     pub checks: &'static [(&'static str, &'static str)],
     /// Settings beyond `mode` and `failMode`.
     pub settings: &'static [Setting],
+    /// Settings with another default where nobody asked for the rule: it is in the default set, and neither
+    /// `preflightRules` nor `--preflight` names it.
+    pub unasked: &'static [(&'static str, &'static str)],
     /// What the rule needs from the cluster, for `pushback rules NAME`.
     pub needs: &'static str,
     /// Whether the rule runs if no Config lists rules.
     pub default: bool,
     /// Whether the rule applies to a directory or git ref.
     pub on_directory: bool,
+    /// Whether a policy brought the rule with it.
+    pub is_custom: bool,
+    /// Whether the judgement of one change depends on all the others.
+    pub compares_the_whole: bool,
+    /// Whether the judgement depends on what is written in the manifests alone, and not on the server's version of an
+    /// object: it is not repeated right before the write.
+    pub judges_manifests_only: bool,
+}
+
+impl RuleMeta {
+    /// The values of most rules. A rule adds its names and texts, and what is different.
+    pub const COMMON: Self = Self {
+        name: "",
+        summary: "",
+        docs: "",
+        checks: &[],
+        settings: &[],
+        unasked: &[],
+        needs: "",
+        default: true,
+        on_directory: true,
+        is_custom: false,
+        compares_the_whole: false,
+        judges_manifests_only: false,
+    };
 }
 
 /// How the values of a setting compare in strictness.
@@ -235,45 +262,12 @@ impl Memory {
 }
 
 /// A preflight rule. Pure: the same facts and settings give the same judgement.
-pub trait Rule: Debug + Sync {
+pub trait Rule: Any + Debug + Sync {
     /// Static metadata of the rule.
     fn meta(&self) -> &'static RuleMeta;
 
-    /// Settings with another default where nobody asked for the rule: it is in the default set, and neither
-    /// `preflightRules` nor `--preflight` names it.
-    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
-
     /// The facts that the rule needs for these changes.
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs;
-
-    /// Reviews of the user's rights that a write in this namespace is sure to need, or one outside of namespaces if it is
-    /// empty: they are asked before the whole plan is known.
-    fn needs_of_write_in(&self, _namespace: &str) -> Needs {
-        Needs::new()
-    }
-
-    /// Whether a policy brought the rule with it.
-    fn is_custom(&self) -> bool {
-        false
-    }
-
-    /// The program that answers a [`Need::Program`] of the rule.
-    fn program(&self, _facts: &Facts, _number: usize) -> Option<ProgramCall> {
-        None
-    }
-
-    /// Whether the judgement of one change depends on all the others.
-    fn compares_the_whole(&self) -> bool {
-        false
-    }
-
-    /// Whether the judgement depends on what is written in the manifests alone, and not on the server's version of an
-    /// object: it is not repeated right before the write.
-    fn judges_manifests_only(&self) -> bool {
-        false
-    }
 
     /// Judges the changes, or asks for more facts.
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked;
@@ -282,36 +276,8 @@ pub trait Rule: Debug + Sync {
     /// state, which starts as `Null`. `_facts` are those of the earlier rounds.
     fn fold(&self, _facts: &Facts, _need: &Need, _memory: &Memory, _state: &mut Value, _page: &[Value]) {}
 
-    /// Output for the folders named by the settings, after the judgement. Called once per run, and not if single
-    /// changes are judged again.
-    fn artefacts(&self, _settings: &Settings, _memory: &Memory) -> Vec<Artefact> {
-        Vec::new()
-    }
-
     /// The ways out of one of the rule's findings, as data; what is best for who deploys first.
     fn remedies(&self, _facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         finding.remedy.iter().map(|step| Remedy::deployer(RemedyKind::Change, step)).collect()
-    }
-
-    /// The line that the published upstream checks print for one of the rule's findings.
-    fn published_line(&self, _finding: &Finding) -> Option<String> {
-        None
-    }
-
-    /// Checks about objects in a version that is removed, which are answered once no object is left in it. Clients that
-    /// request the version are not helped by that.
-    fn answered_by_moving_objects(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Returns whether a check is answered once every object is converted by a plan and held against the new schema.
-    fn answered_by_converting_objects(&self, check: &str) -> bool {
-        self.answered_by_moving_objects().contains(&check)
-    }
-
-    /// The rule's finding for a rejection by the API server, identified by the field that the server names and the
-    /// value that it quotes. It says what to do, so it is kept if both are reported.
-    fn finding_for_refusal(&self, _object: &ObjectRef, _field: &str, _value: Option<&str>) -> Option<FindingRef> {
-        None
     }
 }

@@ -4,19 +4,19 @@
 mod cascaded;
 mod conversion_round_trip;
 mod counters;
-mod crd_upgrade_safety;
+pub(crate) mod crd_upgrade_safety;
 mod destructive_change;
 mod existing_objects;
 mod field_conflicts;
 mod levels;
-mod permission_validation;
+pub(crate) mod permission_validation;
 mod planned_objects;
 mod references;
 mod remedies;
 mod removed_apis;
 mod stored_remedy;
-mod stored_versions;
-mod upgrade_diff;
+pub(crate) mod stored_versions;
+pub(crate) mod upgrade_diff;
 mod writers;
 
 pub(crate) use conversion_round_trip::ConversionRoundTrip;

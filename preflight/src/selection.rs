@@ -359,7 +359,7 @@ mod tests {
     }
 
     const fn meta(name: &'static str, default: bool) -> RuleMeta {
-        RuleMeta { name, summary: "", docs: "", checks: &[], settings: &[], needs: "", default, on_directory: true }
+        RuleMeta { name, default, ..RuleMeta::COMMON }
     }
 
     static A: Named = Named(&meta("Alpha", true));

@@ -4,12 +4,14 @@
 use pushback_objects::finding::{Finding, Severity};
 use serde_json::{Map, Value};
 
+use crate::custom;
 use crate::default_set::LeftOut;
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{Artefact, Checked, Judgement, Memory, ProgramCall, Settings};
+use crate::rules::upgrade_diff;
 use crate::selection::{Origin, Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
 
@@ -119,7 +121,7 @@ impl Session {
     #[must_use]
     pub fn program(&self, rule: &str, number: usize) -> Option<ProgramCall> {
         let run = self.runs.iter().find(|run| run.selected.rule.meta().name == rule)?;
-        run.selected.rule.program(&self.facts, number)
+        custom::program(run.selected.rule, &self.facts, number)
     }
 
     /// The facts gathered so far.
@@ -131,8 +133,8 @@ impl Session {
     /// Output of the rules in addition to findings.
     #[must_use]
     pub fn artefacts(&self) -> Vec<Artefact> {
-        let of_run = |run: &Run| run.selected.rule.artefacts(&run.selected.settings, &run.memory);
-        self.runs.iter().flat_map(of_run).collect()
+        let of_run = |run: &Run| upgrade_diff::artefact(&run.selected.settings, &run.memory);
+        self.runs.iter().filter_map(of_run).collect()
     }
 
     /// Ends the run. `server` is what the API server rejected or could not check in dry runs; `today` is the date for
@@ -140,7 +142,7 @@ impl Session {
     #[must_use]
     pub fn finish(mut self, server: Judgement, waivers: &[Waiver], today: &str) -> (RunReport, Facts) {
         // A rule of the policy runs beside those that a list chooses, and is not named in it again.
-        let listed = self.runs.iter().filter(|run| !run.selected.rule.is_custom());
+        let listed = self.runs.iter().filter(|run| !run.selected.rule.meta().is_custom);
         let running: Vec<_> = listed.map(|run| run.selected.written()).collect();
         let is_default_set = self.runs.iter().all(|run| run.selected.origin == Origin::Default);
         let mut endings = Vec::new();
@@ -154,7 +156,7 @@ impl Session {
             endings.push(Ended { name: registry::POLICY, settings: &strict, ending });
         }
         let mut report = judge::judge(endings, server, waivers, &self.accepted, today);
-        for run in self.runs.iter().filter(|run| run.selected.rule.is_custom()) {
+        for run in self.runs.iter().filter(|run| run.selected.rule.meta().is_custom) {
             let meta = run.selected.rule.meta();
             let result = report.rules.iter_mut().find(|result| result.name == meta.name);
             result.into_iter().for_each(|result| result.summary = Some(meta.summary.to_owned()));
@@ -215,16 +217,7 @@ mod tests {
     use crate::judge::{Outcome, RuleOutcome};
     use crate::rule::{Rule, RuleMeta};
 
-    const EMPTY: RuleMeta = RuleMeta {
-        name: "Curious",
-        summary: "",
-        docs: "",
-        checks: &[],
-        settings: &[],
-        needs: "",
-        default: true,
-        on_directory: true,
-    };
+    const EMPTY: RuleMeta = RuleMeta { name: "Curious", ..RuleMeta::COMMON };
     static ANYWHERE: RuleMeta = EMPTY;
     static ON_SERVERS: RuleMeta = RuleMeta { on_directory: false, ..EMPTY };
 

@@ -54,15 +54,15 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
         if global.output_format() == Some(OutputFormat::Json) {
             let meta = rule.meta();
             let rule = json!({"schemaVersion": 1, "name": meta.name, "summary": meta.summary, "default": meta.default,
-                "custom": rule.is_custom(), "unasked": unasked(rule), "explanation": explanation});
+                "custom": meta.is_custom, "unasked": unasked(meta), "explanation": explanation});
             return Ok(serde_json::to_string_pretty(&rule)? + "\n");
         }
         return Ok(markdown_text(&explanation, screen::data_theme(global), columns));
     }
     if global.output_format() == Some(OutputFormat::Json) {
         let entry = |rule: &&'static dyn Rule| {
-            let RuleMeta { name, summary, default, .. } = rule.meta();
-            json!({"name": name, "summary": summary, "default": default, "custom": rule.is_custom(), "unasked": unasked(*rule)})
+            let RuleMeta { name, summary, default, is_custom, .. } = rule.meta();
+            json!({"name": name, "summary": summary, "default": default, "custom": is_custom, "unasked": unasked(rule.meta())})
         };
         let rules: Vec<_> = rules.iter().map(entry).collect();
         return Ok(serde_json::to_string_pretty(&json!({"schemaVersion": 1, "rules": rules}))? + "\n");
@@ -77,6 +77,6 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
 }
 
 /// The settings with another default where nobody asks for the rule.
-fn unasked(rule: &dyn Rule) -> Map<String, Value> {
-    rule.unasked().iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
+fn unasked(meta: &RuleMeta) -> Map<String, Value> {
+    meta.unasked.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
 }

@@ -239,7 +239,7 @@ fn definitions_count_in_a_source_and_are_told_of_in_the_manifests() {
         let policy = policy::resolve(None, source, manifests, &[]).expect("a policy");
         let names: Vec<_> = policy.selection.rules.iter().map(|it| it.rule.meta().name).collect();
         let told = policy.selection.loosened.iter().map(|it| format!("{:?} {} {}", it.kind, it.what, it.followed));
-        let mine = policy.selection.rules.iter().find(|it| it.rule.is_custom()).map(|it| it.settings.mode);
+        let mine = policy.selection.rules.iter().find(|it| it.rule.meta().is_custom).map(|it| it.settings.mode);
         (names.len(), mine, told.collect::<Vec<_>>().join(", "))
     };
     let defaults = policy::select(None, None).expect("defaults").rules.len();

@@ -58,11 +58,12 @@ static META: RuleMeta = RuleMeta {
         (EDITED, "somebody edited the annotation in which objects carry values of other versions"),
         (WEBHOOK, "a webhook converts objects and no conversion plan says how, so that nothing is claimed"),
     ],
-    settings: &[],
     needs: "the definition; where a pair of versions loses fields, or a plan keeps them in an annotation, the objects that \
             are there",
+    // Which workloads are operators depends on all roles.
+    compares_the_whole: true,
     default: false,
-    on_directory: true,
+    ..RuleMeta::COMMON
 };
 
 impl Rule for ConversionRoundTrip {
@@ -72,11 +73,6 @@ impl Rule for ConversionRoundTrip {
 
     fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
         Needs::new()
-    }
-
-    /// Which workloads are operators depends on all roles.
-    fn compares_the_whole(&self) -> bool {
-        true
     }
 
     fn remedies(&self, _facts: &Facts, finding: &Finding) -> Vec<Remedy> {

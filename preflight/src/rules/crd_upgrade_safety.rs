@@ -36,7 +36,7 @@ use crate::parallel;
 use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 use checks::{Check, OnlyRejects, Refused, Versions};
 use profile::Profile;
-pub(super) use subject::NAME;
+pub(crate) use subject::NAME;
 use subject::{Subject, is_crd, sides};
 
 use super::levels::{Level, Levels};
@@ -103,8 +103,8 @@ static META: RuleMeta = RuleMeta {
     needs: "the live definition with its status; the objects of its kind where a finding is about them or about a \
             version that is removed, or where it is deleted or replaced; the Service of a conversion webhook that the manifests \
             do not have, and whether a Pod is behind it; the CRDs of the cluster where one gets a new name",
-    default: true,
-    on_directory: true,
+    unasked: &[("liveObjects", "auto")],
+    ..RuleMeta::COMMON
 };
 
 /// The rule's own settings.
@@ -120,10 +120,6 @@ struct OwnSettings {
 impl Rule for CrdUpgradeSafety {
     fn meta(&self) -> &'static RuleMeta {
         &META
-    }
-
-    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[("liveObjects", "auto")]
     }
 
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
@@ -145,52 +141,58 @@ impl Rule for CrdUpgradeSafety {
         stack::with_room(|| fold(facts, need, memory, state, page));
     }
 
-    /// The line that kapp and OLM print:
-    /// `CustomResourceDefinition N failed upgrade safety validation. "NoScopeChange" validation failed: …`.
-    fn published_line(&self, finding: &Finding) -> Option<String> {
-        let validator = checks::find(&finding.check).map(|check| check.validator).filter(|name| !name.is_empty())?;
-        Some(format!(
-            "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
-            finding.object.name, finding.message
-        ))
-    }
-
     fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         ways_out::ways_out(facts, finding)
     }
+}
 
-    fn finding_for_refusal(&self, object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
-        if !object.is_definition() {
-            return None;
-        }
-        let refuses = |check: &&Check| match check.refused {
-            Refused::Never => false,
-            Refused::At(fields) => fields.contains(&field),
-            Refused::OfVersion(start) => field.starts_with(start),
-        };
-        let check = checks::CHECKS.iter().find(refuses)?;
-        let (version, path) = match check.refused {
-            Refused::OfVersion(_) => (Some(value?), None),
-            Refused::At(_) | Refused::Never => (None, Some(field)),
-        };
-        Some(FindingRef {
-            rule: NAME.to_owned(),
-            check: check.name.to_owned(),
-            version: version.map(str::to_owned),
-            path: path.map(str::to_owned),
-        })
-    }
+/// The line that kapp and OLM print for a finding of this rule:
+/// `CustomResourceDefinition N failed upgrade safety validation. "NoScopeChange" validation failed: …`.
+#[must_use]
+pub fn published_line(finding: &Finding) -> Option<String> {
+    let check = checks::find(&finding.check).filter(|_| finding.rule == NAME)?;
+    let validator = Some(check.validator).filter(|name| !name.is_empty())?;
+    Some(format!(
+        "CustomResourceDefinition {} failed upgrade safety validation. \"{validator}\" validation failed: {}",
+        finding.object.name, finding.message
+    ))
+}
 
-    fn answered_by_moving_objects(&self) -> &'static [&'static str] {
-        &["storedVersionRemoval"]
+/// The finding for a rejection by the API server, identified by the field that the server names and the value that it
+/// quotes.
+pub(crate) fn finding_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
+    if !object.is_definition() {
+        return None;
     }
+    let refuses = |check: &&Check| match check.refused {
+        Refused::Never => false,
+        Refused::At(fields) => fields.contains(&field),
+        Refused::OfVersion(start) => field.starts_with(start),
+    };
+    let check = checks::CHECKS.iter().find(refuses)?;
+    let (version, path) = match check.refused {
+        Refused::OfVersion(_) => (Some(value?), None),
+        Refused::At(_) | Refused::Never => (None, Some(field)),
+    };
+    Some(FindingRef {
+        rule: NAME.to_owned(),
+        check: check.name.to_owned(),
+        version: version.map(str::to_owned),
+        path: path.map(str::to_owned),
+    })
+}
 
-    fn answered_by_converting_objects(&self, check: &str) -> bool {
-        // The CRD that takes objects of both shapes has an open schema; each object is held against the new one.
-        let of_open_schema = ["crossVersionLoss", "crossVersionRejection", "preserveUnknownFields"].contains(&check);
-        let of_schema = checks::find(check).is_some_and(|check| check.is_of_a_schema);
-        of_open_schema || of_schema || self.answered_by_moving_objects().contains(&check)
-    }
+/// The check about objects in a version that is removed, which is answered once no object is left in it.
+pub(crate) const ANSWERED_BY_MOVING_OBJECTS: &str = "storedVersionRemoval";
+
+/// Checks that are answered once every object is converted by a plan and held against the new schema.
+pub(crate) fn answered_by_converting_objects() -> impl Iterator<Item = &'static str> {
+    // The CRD that takes objects of both shapes has an open schema; each object is held against the new one.
+    const OF_OPEN_SCHEMA: [&str; 3] = ["crossVersionLoss", "crossVersionRejection", "preserveUnknownFields"];
+    let is_answered = |check: &&Check| {
+        check.is_of_a_schema || OF_OPEN_SCHEMA.contains(&check.name) || check.name == ANSWERED_BY_MOVING_OBJECTS
+    };
+    checks::CHECKS.iter().filter(is_answered).map(|check| check.name)
 }
 
 fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked {

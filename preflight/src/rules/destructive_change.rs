@@ -140,17 +140,13 @@ static META: RuleMeta = RuleMeta {
     needs: "where anything is deleted or replaced, lists of the metadata of all objects that it can own; the volume of a \
             claim that is deleted; where a namespace is deleted, a list of everything in it; where a CRD is deleted and \
             CRDUpgradeSafety does not run, a list of the objects of its kind",
-    default: true,
-    on_directory: true,
+    unasked: &[("failMode", "open"), ("losses", "irreversible"), ("unlisted", "warn")],
+    ..RuleMeta::COMMON
 };
 
 impl Rule for DestructiveChange {
     fn meta(&self) -> &'static RuleMeta {
         &META
-    }
-
-    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[("failMode", "open"), ("losses", "irreversible"), ("unlisted", "warn")]
     }
 
     fn plan(&self, changes: &ChangeSet, settings: &Settings) -> Needs {

@@ -45,10 +45,9 @@ static META: RuleMeta = RuleMeta {
         (Fate::Undecided.check(), "what becomes of objects cannot be decided"),
         (WEBHOOK, "a webhook converts objects, so that only one version can be judged"),
     ],
-    settings: &[],
     needs: "the live definition, and all objects of its kind where its versions or its conversion change",
     default: false,
-    on_directory: true,
+    ..RuleMeta::COMMON
 };
 
 impl Rule for ExistingObjects {

@@ -87,6 +87,7 @@ static META: RuleMeta = RuleMeta {
     needs: "nothing of its own: who owns which field is part of the plan",
     default: false,
     on_directory: false,
+    ..RuleMeta::COMMON
 };
 
 /// The rule's own settings.

@@ -16,7 +16,7 @@ use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::rules::remedies::join_resource;
 use questions::{Access, Questions, Reply};
 
-const NAME: &str = "PermissionValidation";
+pub(crate) const NAME: &str = "PermissionValidation";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Maximum number of objects reviewed one by one, if only a permission by name can help.
@@ -38,11 +38,10 @@ static META: RuleMeta = RuleMeta {
         ("escalate", "a role grants more than this user has"),
         ("bind", "a binding grants a role with more permissions than this user has"),
     ],
-    settings: &[],
     needs: "a SelfSubjectRulesReview for each namespace, a SelfSubjectAccessReview for what it leaves open, and the roles \
             that bindings refer to",
-    default: true,
     on_directory: false,
+    ..RuleMeta::COMMON
 };
 
 impl Rule for PermissionValidation {
@@ -69,11 +68,6 @@ impl Rule for PermissionValidation {
         namespaces.into_iter().map(questions::rules_in).chain([Access::everything().need()]).collect()
     }
 
-    fn needs_of_write_in(&self, namespace: &str) -> Needs {
-        let rules = (!namespace.is_empty()).then(|| questions::rules_in(namespace));
-        rules.into_iter().chain([Access::everything().need()]).collect()
-    }
-
     fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         grants(facts, finding)
     }
@@ -89,6 +83,13 @@ impl Rule for PermissionValidation {
         findings.extend(escalation::check(&facts.changes, &mut questions));
         questions.close(findings)
     }
+}
+
+/// Reviews of the user's rights that a write in this namespace is sure to need, or one outside of namespaces if it is
+/// empty.
+pub(crate) fn needs_of_write_in(namespace: &str) -> Needs {
+    let rules = (!namespace.is_empty()).then(|| questions::rules_in(namespace));
+    rules.into_iter().chain([Access::everything().need()]).collect()
 }
 
 /// The verbs that a change needs. Who may not patch but create and update writes whole objects.

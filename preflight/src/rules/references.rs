@@ -62,8 +62,9 @@ static META: RuleMeta = RuleMeta {
     }],
     needs: "nothing where the input is complete; else a get of each object that is missing in the input, or, of many in \
             one namespace, a list of their names; for a selector that selects none of the app's Pods, a list of one Pod",
-    default: true,
-    on_directory: true,
+    unasked: &[("mode", "warn")],
+    judges_manifests_only: true,
+    ..RuleMeta::COMMON
 };
 
 /// The rule's own settings.
@@ -78,17 +79,9 @@ impl Rule for References {
         &META
     }
 
-    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[("mode", "warn")]
-    }
-
     fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
         // What is missing depends on the kind of cluster, which `check` knows.
         Needs::new()
-    }
-
-    fn judges_manifests_only(&self) -> bool {
-        true
     }
 
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {

@@ -37,10 +37,10 @@ static META: RuleMeta = RuleMeta {
         ),
         (WRITER, "another field manager has written a live object in such a version, and will do so again"),
     ],
-    settings: &[],
     needs: "nothing of its own: the cluster's version is known, and the live objects are part of the plan",
-    default: true,
-    on_directory: true,
+    unasked: &[("mode", "warn")],
+    judges_manifests_only: true,
+    ..RuleMeta::COMMON
 };
 
 impl Rule for RemovedApis {
@@ -48,16 +48,8 @@ impl Rule for RemovedApis {
         &META
     }
 
-    fn unasked(&self) -> &'static [(&'static str, &'static str)] {
-        &[("mode", "warn")]
-    }
-
     fn plan(&self, _changes: &ChangeSet, _settings: &Settings) -> Needs {
         Needs::new()
-    }
-
-    fn judges_manifests_only(&self) -> bool {
-        true
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, _memory: &mut Memory) -> Checked {

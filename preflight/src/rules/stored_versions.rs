@@ -14,7 +14,7 @@ use crate::facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::rules::{crd_upgrade_safety, stored_remedy, writers};
 
-const NAME: &str = "StoredVersions";
+pub(crate) const NAME: &str = "StoredVersions";
 const REMOVAL: &str = "storedVersionRemoval";
 const STORAGE_CHANGE: &str = "storageVersionChange";
 const DEBT: &str = "debt";
@@ -42,11 +42,10 @@ static META: RuleMeta = RuleMeta {
         (OWNERS, "field owners are recorded at a version that is removed"),
         (PLANNED, "a conversion plan that comes with the manifests loses fields of stored objects"),
     ],
-    settings: &[],
     needs: "the live definition with its status; the number of its objects where a finding is about them; the objects where \
             a version is removed that nothing is stored in, for their field owners",
-    default: true,
     on_directory: false,
+    ..RuleMeta::COMMON
 };
 
 impl Rule for StoredVersions {
@@ -97,15 +96,15 @@ impl Rule for StoredVersions {
             _ => finding.remedy.iter().map(Remedy::author).collect(),
         }
     }
+}
 
-    fn finding_for_refusal(&self, object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
-        let is_about_the_list = object.is_definition() && field.starts_with("status.storedVersions");
-        is_about_the_list.then(|| told_at(NAME, REMOVAL, value, None))
-    }
+/// Checks about objects in a version that is removed, which are answered once no object is left in it.
+pub(crate) const ANSWERED_BY_MOVING_OBJECTS: &[&str] = &[REMOVAL, STORAGE_CHANGE, DEBT, OWNERS];
 
-    fn answered_by_moving_objects(&self) -> &'static [&'static str] {
-        &[REMOVAL, STORAGE_CHANGE, DEBT, OWNERS]
-    }
+/// The finding for a rejection by the API server, identified by the field that the server names.
+pub(crate) fn finding_for_refusal(object: &ObjectRef, field: &str, value: Option<&str>) -> Option<FindingRef> {
+    let is_about_the_list = object.is_definition() && field.starts_with("status.storedVersions");
+    is_about_the_list.then(|| told_at(NAME, REMOVAL, value, None))
 }
 
 fn told_at(rule: &str, check: &str, version: Option<&str>, path: Option<&str>) -> FindingRef {

@@ -58,8 +58,9 @@ static META: RuleMeta = RuleMeta {
         },
     ],
     needs: "nothing but the change set",
+    compares_the_whole: true,
     default: false,
-    on_directory: true,
+    ..RuleMeta::COMMON
 };
 
 /// The rule's own settings.
@@ -137,10 +138,6 @@ impl Rule for UpgradeDiff {
         &META
     }
 
-    fn compares_the_whole(&self) -> bool {
-        true
-    }
-
     fn plan(&self, _changes: &ChangeSet, settings: &Settings) -> Needs {
         model_need(&settings.own()).into_iter().collect()
     }
@@ -157,19 +154,14 @@ impl Rule for UpgradeDiff {
         }
         Checked::Done(judgement)
     }
+}
 
-    /// The experiments that test the upgrade, even if it is refused.
-    fn artefacts(&self, settings: &Settings, memory: &Memory) -> Vec<Artefact> {
-        let folder = settings.own::<OwnSettings>().experiments;
-        let Some(Ok(Some(ReleaseComparison { old, new, diff }))) = memory.get::<ComparisonResult>() else {
-            return Vec::new();
-        };
-        if folder.is_empty() {
-            return Vec::new();
-        }
-        let suite = generate::generate(old, new, diff, &generate::Options::default());
-        vec![Artefact { folder, suite }]
-    }
+/// The experiments that test the upgrade, even if it is refused. `None` for the memory of another rule.
+pub(crate) fn artefact(settings: &Settings, memory: &Memory) -> Option<Artefact> {
+    let Ok(Some(ReleaseComparison { old, new, diff })) = memory.get::<ComparisonResult>()? else { return None };
+    let folder = settings.own::<OwnSettings>().experiments;
+    (!folder.is_empty())
+        .then(|| Artefact { folder, suite: generate::generate(old, new, diff, &generate::Options::default()) })
 }
 
 struct Judge<'a> {

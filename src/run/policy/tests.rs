@@ -230,10 +230,6 @@ impl Rule for MemoizedRule {
         self.rule.plan(changes, settings)
     }
 
-    fn compares_the_whole(&self) -> bool {
-        self.rule.compares_the_whole()
-    }
-
     fn check(&self, facts: &Facts, settings: &Settings, memory: &mut Memory) -> Checked {
         let plan = PLAN.load(Ordering::Relaxed);
         let goes_by = format!("{plan} {settings:?} {:?} {:?}", facts.rules, facts.answers);

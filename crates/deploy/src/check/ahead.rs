@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pushback_cluster::Cluster;
+use pushback_preflight::registry;
 use pushback_preflight::rule::Rule;
 use pushback_preflight::selection::Selection;
 use pushback_preflight::{Answer, Need, Needs};
@@ -79,7 +80,7 @@ impl Foresee for Ahead {
         if !asked.namespaces.insert(namespace.to_owned()) {
             return;
         }
-        for need in self.rules.iter().flat_map(|rule| rule.needs_of_write_in(namespace)) {
+        for need in self.rules.iter().flat_map(|rule| registry::needs_of_write_in(*rule, namespace)) {
             asked.answers.entry(need).or_insert_with_key(|need| {
                 let (cluster, need) = (Arc::clone(&self.cluster), need.clone());
                 tokio::spawn(async move { gather::review(&*cluster, &need).await })

@@ -72,7 +72,7 @@ impl SecondLook {
     /// The stored object is refused.
     pub async fn judge_by_custom_rules(&self, change: Change) -> Result<(), Refused> {
         let mut selection = self.rules_that_count();
-        selection.rules.retain(|it| it.rule.is_custom());
+        selection.rules.retain(|it| it.rule.meta().is_custom);
         if selection.rules.is_empty() {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl SecondLook {
     /// The rules whose verdict can be another one by now, and can refuse.
     fn rules_that_count(&self) -> Selection {
         let mut selection = self.selection.clone();
-        selection.rules.retain(|it| it.settings.mode == Mode::Error && !it.rule.judges_manifests_only());
+        selection.rules.retain(|it| it.settings.mode == Mode::Error && !it.rule.meta().judges_manifests_only);
         selection
     }
 
@@ -164,7 +164,7 @@ impl SecondLook {
     fn among_the_others(&self, change: &Change) -> ChangeSet {
         let whole = &self.facts.changes;
         let set = ChangeSet { app: whole.app.clone(), deletes_app: whole.deletes_app, ..ChangeSet::default() };
-        if change.stands_alone() && !self.selection.rules.iter().any(|it| it.rule.compares_the_whole()) {
+        if change.stands_alone() && !self.selection.rules.iter().any(|it| it.rule.meta().compares_the_whole) {
             return ChangeSet { changes: vec![change.clone()], ..set };
         }
         let mut changes: Vec<Change> = whole.changes.iter().map(as_judged).collect();
@@ -208,16 +208,7 @@ mod tests {
 
     use super::*;
 
-    static META: RuleMeta = RuleMeta {
-        name: "Counting",
-        summary: "",
-        docs: "",
-        checks: &[],
-        settings: &[],
-        needs: "",
-        default: true,
-        on_directory: true,
-    };
+    static META: RuleMeta = RuleMeta { name: "Counting", ..RuleMeta::COMMON };
 
     /// Counts the changes passed to it.
     #[derive(Debug, Default)]

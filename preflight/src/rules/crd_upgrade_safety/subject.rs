@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::facts::Change;
 
 /// Name of the rule in its findings.
-pub(in crate::rules) const NAME: &str = "CRDUpgradeSafety";
+pub(crate) const NAME: &str = "CRDUpgradeSafety";
 
 /// Whether a change is about a CustomResourceDefinition.
 pub(super) fn is_crd(change: &Change) -> bool {
