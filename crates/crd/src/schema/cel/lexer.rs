@@ -3,7 +3,7 @@
 //!
 //! The grammar is that of the CEL specification, `doc/langdef.md`, section Syntax.
 
-use super::CelError;
+use super::error::CelError;
 
 /// One token.
 #[derive(Clone, Debug, PartialEq)]

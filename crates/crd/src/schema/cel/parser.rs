@@ -4,7 +4,7 @@
 //! The grammar is that of the CEL specification, `doc/langdef.md`, section Syntax; macros as in cel-go
 //! `parser/macro.go`.
 
-use super::CelError;
+use super::error::CelError;
 use super::lexer::{Token, tokens};
 use super::names::RESERVED;
 use super::syntax::{Expression, Node};

@@ -47,6 +47,14 @@ impl Asked {
     }
 }
 
+/// A claim of an old rule about the value at a path, and the subjects of that claim.
+#[derive(Debug)]
+pub(super) struct KnownClaim {
+    pub(super) path: FieldPath,
+    pub(super) claim: Claim,
+    pub(super) subjects: BTreeSet<String>,
+}
+
 /// The value that claims concern, as described by the schemas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'s> {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use super::claims::{Asked, Scene, is_stable, weight};
+use super::claims::{Asked, KnownClaim, Scene, is_stable, weight};
 use super::formula::Formula;
 use super::judge::Judge;
 use super::logic::{Logic, at};
@@ -22,14 +22,6 @@ use crate::schema::model::{CelRule, Schema};
 
 /// The schema of a node that is no longer described.
 static NOTHING: LazyLock<Schema> = LazyLock::new(|| Schema::of(&json!({})));
-
-/// A claim of an old rule about the value at a path, and the subjects of that claim.
-#[derive(Debug)]
-pub(super) struct KnownClaim {
-    path: FieldPath,
-    claim: Claim,
-    subjects: BTreeSet<String>,
-}
 
 impl<'s> Judge<'s> {
     /// An old object that a new rule rejects. An empty outcome proves that there is none; a found object is a guess, as

@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use super::claims::KnownClaim;
 use super::confirm::{Confirmed, Damage, confirm};
 use super::defaults;
 use super::difference::{Difference, SchemaProof};
 use super::formula::{Formula, Level, Role};
-use super::implied::KnownClaim;
 use super::minimise::breaking;
 use super::outcome::Outcome;
 use super::solve::Solver;
