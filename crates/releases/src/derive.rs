@@ -3,7 +3,6 @@
 
 mod assign;
 mod dependencies;
-mod given;
 mod hosts;
 mod naming;
 mod objects;
@@ -21,6 +20,7 @@ use serde_json::Value;
 
 use self::assign::Claims;
 use self::naming::OperatorNames;
+pub use self::objects::Given;
 pub(super) use self::objects::versioned_name;
 use self::objects::{Index, Object, list};
 use self::workload::Workload;
@@ -29,7 +29,6 @@ use super::model::{
     CheckKind, Component, Definition, FactClass, Operator, Origin, Recovery, Release, Resource, SteadyState,
     SteadyStateCheck,
 };
-pub use given::Given;
 
 /// Recovery time of a component that declares none, in seconds.
 const RECOVERY_SECONDS: u64 = 300;

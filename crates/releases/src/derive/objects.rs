@@ -8,8 +8,6 @@ use pushback_objects::object::{ObjectExt, ObjectRef, is_custom_group};
 use pushback_objects::source::{PathSegment, Position, Positions};
 use serde_json::Value;
 
-use super::Given;
-
 /// Kinds that controllers create; they are not part of a release.
 const MADE_BY_THE_CLUSTER: [(&str, &str); 9] = [
     ("", "Event"),
@@ -45,6 +43,15 @@ const COPIES: [&str; 4] = [
     "kapp.k14s.io/original-diff-full",
 ];
 
+/// An object of a release, from a file or a cluster.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// Content of the object.
+    pub value: Arc<Value>,
+    /// Position of each node; `None` for a live object.
+    pub positions: Option<Arc<Positions>>,
+}
+
 /// An object of a release.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
@@ -58,7 +65,7 @@ pub(super) struct Object {
 
 impl Object {
     /// `None` if the object is not part of a release.
-    fn of(given: &Given) -> Option<Self> {
+    fn from_given(given: &Given) -> Option<Self> {
         let value = &given.value;
         let mut reference = ObjectRef::of(value);
         let is_made =
@@ -170,7 +177,7 @@ pub(super) fn texts(value: Option<&Value>) -> BTreeMap<&str, &str> {
 
 /// The objects of a release in a fixed order; ties are broken by content.
 pub(super) fn sorted(given: &[Given]) -> Vec<Object> {
-    let mut objects: Vec<Object> = given.iter().filter_map(Object::of).collect();
+    let mut objects: Vec<Object> = given.iter().filter_map(Object::from_given).collect();
     objects.sort_by(|one, other| {
         let key = |object: &Object| {
             let ObjectRef { group, kind, namespace, name, .. } = object.reference.clone();
