@@ -1,13 +1,14 @@
 //! The events that the engine emits: the only contract between it and the renderers.
 //! Their JSON form, one object per line, is stable.
 
-mod events;
 pub mod exit;
 mod failure;
-mod group;
 mod logs;
 pub mod stop;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use pushback_crd::words;
@@ -19,9 +20,7 @@ use pushback_preflight::judge::{Outcome as PreflightOutcome, RuleOutcome, RuleRe
 use pushback_preflight::waiver::BroadWaiver;
 use serde::{Deserialize, Serialize};
 
-pub use events::Events;
 pub use failure::{AppRef, OwnedObject, RunFailure, UnableRule};
-pub use group::GroupApp;
 pub use logs::{FailedContainer, LogEvent, LogPart, LogSource};
 
 /// Version of the JSON form.
@@ -137,6 +136,35 @@ words! {
         Experiment = "experiment",
         /// What is done to stored objects when their definition changes.
         Storage = "storage",
+    }
+}
+
+/// The sending end of the channel from the engine to the renderers. Cheap to clone; sending never blocks and never fails.
+#[derive(Clone, Debug)]
+pub struct Events {
+    sender: Sender<Event>,
+    sent: Arc<AtomicU64>,
+}
+
+impl Events {
+    /// A connected sender and receiver.
+    #[must_use]
+    pub fn channel() -> (Self, Receiver<Event>) {
+        let (sender, receiver) = mpsc::channel();
+        (Self { sender, sent: Arc::default() }, receiver)
+    }
+
+    /// Sends an event. Without a receiver it is dropped.
+    pub fn send(&self, event: Event) {
+        if self.sender.send(event).is_ok() {
+            self.sent.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Number of events sent by all clones together.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::SeqCst)
     }
 }
 
@@ -472,6 +500,20 @@ impl Counts {
         self.deleting = self.deleting.saturating_sub(1);
         self.delete += 1;
     }
+}
+
+/// An app of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupApp {
+    /// App name.
+    pub app: String,
+    /// The directory that it is applied from; absent if it is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Reason for planning it only when its turn has come; absent if it is planned before anything is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub later: Option<String>,
 }
 
 /// One change as plans show it.
