@@ -11,7 +11,6 @@ mod layout;
 mod lock;
 mod present;
 mod read;
-mod rewrite;
 mod selector;
 mod source;
 mod store;
@@ -29,8 +28,8 @@ use pushback_manifest::files;
 use pushback_manifest::git::GitTree;
 use serde_json::Value;
 
+pub use self::edit::rewrite;
 pub use self::layout::RECORDS;
-pub use self::rewrite::rewrite;
 
 use self::folder::{Folder, SingleFile};
 use self::source::Source;
