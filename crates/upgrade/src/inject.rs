@@ -2,7 +2,6 @@
 //! file for each family of injection types.
 
 mod admission;
-mod binding;
 mod created;
 mod deleted;
 mod fields;
@@ -22,9 +21,9 @@ use pushback_cluster::{Address, Cluster, ClusterError, DeleteOptions, ErrorKind,
 use pushback_objects::ObjectExt;
 use serde_json::{Value, json};
 
-pub use self::admission::{Site, admit, plan};
-pub use self::planning::{Planned, Refusal};
-pub use self::scope::ClusterScoped;
+pub use self::admission::{admit, plan};
+pub use self::planning::Planned;
+pub use self::scope::{ClusterScoped, Refusal, Site};
 use super::change::{Change, Step, Target};
 use super::journal::IS_OBJECT;
 use super::mark::{MARK, mark_place};

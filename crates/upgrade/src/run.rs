@@ -5,7 +5,6 @@ mod admission;
 mod deletion;
 mod exercise;
 mod foreseen;
-mod losses;
 mod together;
 mod verdict;
 
@@ -28,6 +27,7 @@ use super::change::{Change, Step};
 use super::inject::{self, Planned, Refusal, Site};
 use super::journal::{Draft, Journal, StoredJournal};
 use super::lock::Locks;
+use super::loss;
 use super::outcome::{Outcome, Verdict};
 use super::reconciler;
 use super::revert::{Requester, RevertOutcome, revert};
@@ -310,6 +310,27 @@ impl Runner<'_> {
                 // Without a sender there will be no signal.
                 Ok(()) = stop.changed() => {}
             }
+        }
+    }
+
+    /// Records the injected values that are lost. No operator is expected to undo the change of a custom resource, and
+    /// nothing that happens later changes the verdict. An object that cannot be read, or is gone, is left to the revert.
+    async fn look_for_losses(&self, begun: &mut ActiveExperiment<'_>) {
+        if !begun.is_made || begun.planned.heals || !begun.outcome.lost.is_empty() {
+            return;
+        }
+        let Ok(kinds) = self.cluster.kinds().await else { return };
+        for step in &begun.planned.steps {
+            let Ok(address) = step.target.address(&kinds) else { continue };
+            let Ok(Some(live)) = self.cluster.get(&address).await else { continue };
+            for place in loss::lost(step, &live) {
+                begun.outcome.lost.push(format!("{place} of {}", step.target));
+            }
+        }
+        if !begun.outcome.lost.is_empty() {
+            let lost = begun.outcome.lost.join("; ");
+            let by = if self.released.is_some() { "after the upgrade" } else { "while it was observed" };
+            begun.outcome.deviate("lost", format!("{lost}: not kept {by}"));
         }
     }
 

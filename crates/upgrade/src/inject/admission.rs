@@ -1,26 +1,13 @@
 //! Which experiments may run, by the user's limits and their own, and which planner handles each. Objects outside the
 //! limits are not even read.
 
-use std::collections::BTreeSet;
-
 use pushback_cluster::{Cluster, Kinds};
 use pushback_preflight::experiment::{DangerLevel, Experiment, InjectionType};
 
 use super::super::change::Target;
-use super::planning::{Planned, Planning, Refusal};
-use super::scope::{self, ClusterScoped};
-use super::{binding, created, deleted, fields, held, pods, webhook};
-
-/// Limits on experiments: where they may inject, and how dangerous they may be.
-#[derive(Clone, Debug)]
-pub struct Site {
-    /// Namespaces allowed by the user.
-    pub allowed: BTreeSet<String>,
-    /// Highest danger level that the user allows.
-    pub max_danger: DangerLevel,
-    /// Cluster-scoped objects allowed by the user.
-    pub cluster_scoped: BTreeSet<ClusterScoped>,
-}
+use super::planning::{Planned, Planning};
+use super::scope::{self, Refusal, Site, is_protected};
+use super::{created, deleted, fields, held, pods, webhook};
 
 /// Injection types that run here; the others need the original runner.
 const EXECUTABLE: [InjectionType; 12] = [
@@ -66,11 +53,6 @@ pub fn admit(experiment: &Experiment, site: &Site) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether nothing is injected into a namespace, whatever the user allows.
-pub(super) fn is_protected(namespace: &str) -> bool {
-    namespace == "default" || namespace.starts_with("kube-")
-}
-
 /// Reads the cluster, and plans what an experiment will do.
 ///
 /// # Errors
@@ -92,7 +74,7 @@ pub async fn plan(
         InjectionType::LabelStomping => fields::label(&planning).await,
         InjectionType::DeploymentScaleZero => fields::replicas(&planning).await,
         InjectionType::FinalizerBlock => held::deletion(&planning).await,
-        InjectionType::RbacRevoke => binding::subjects(&planning).await,
+        InjectionType::RbacRevoke => fields::binding_subjects(&planning).await,
         InjectionType::WebhookDisrupt => webhook::unreachable(&planning).await,
         InjectionType::ResourceDeletion => deleted::resource(&planning).await,
         InjectionType::SecretDeletion => deleted::secret(&planning).await,

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use super::super::change::{Change, Step, Target};
 use super::super::journal::NAME_PREFIX;
-use super::planning::{Planned, Planning, Refusal, own_metadata};
+use super::planning::{Planned, Planning, own_metadata};
 use super::rights::own_pod;
+use super::scope::Refusal;
 
 /// Resources that a quota of QuotaExhaustion may limit.
 const QUOTAS: [&str; 6] = ["cpu", "memory", "pods", "services", "configmaps", "secrets"];

@@ -10,7 +10,8 @@ use pushback_objects::{ObjectExt, ObjectRef};
 use serde_json::Value;
 
 use super::super::change::Step;
-use super::planning::{Planned, Planning, Refusal};
+use super::planning::{Planned, Planning};
+use super::scope::Refusal;
 
 /// Kinds whose data is lost with the object, whatever its body says.
 const HOLD_DATA: [&str; 2] = ["PersistentVolume", "PersistentVolumeClaim"];

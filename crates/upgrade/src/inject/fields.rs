@@ -1,4 +1,4 @@
-//! Injections that change fields of an object: ConfigDrift, CRDMutation, LabelStomping, DeploymentScaleZero.
+//! Injections that change fields of an object: ConfigDrift, CRDMutation, LabelStomping, DeploymentScaleZero, RBACRevoke.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::change::Step;
 use super::super::place::Place;
-use super::planning::{Planned, Planning, Refusal};
-use super::scope;
+use super::planning::{Planned, Planning};
+use super::scope::{self, Refusal};
 
 /// ConfigDrift: changes one key of a ConfigMap or Secret.
 pub(super) async fn config(planning: &Planning<'_>) -> Result<Planned, Refusal> {
@@ -61,6 +61,19 @@ pub(super) async fn label(planning: &Planning<'_>) -> Result<Planned, Refusal> {
 /// DeploymentScaleZero: scales a Deployment to zero.
 pub(super) async fn replicas(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     change(planning, "apps/v1", "Deployment", vec![(Place::keys(["spec", "replicas"]), Some(json!(0)))], true).await
+}
+
+/// RBACRevoke: removes the subjects of a binding.
+pub(super) async fn binding_subjects(planning: &Planning<'_>) -> Result<Planned, Refusal> {
+    let address = planning.address(
+        "rbac.authorization.k8s.io/v1",
+        planning.parameter("bindingType"),
+        planning.parameter("bindingName"),
+    )?;
+    let live = planning.target(&address).await?;
+    let step = Step::fields(&live, vec![(Place::keys(["subjects"]), None)])
+        .ok_or_else(|| Refusal::Impossible(format!("{address} has no subjects")))?;
+    Ok(Planned { steps: vec![step], heals: true, ..Planned::default() })
 }
 
 async fn change(

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::super::change::Step;
 use super::super::reconciler::holds_finalizer;
 use super::deleted::{Allowed, irretrievable};
-use super::planning::{Planned, Planning, Refusal};
+use super::planning::{Planned, Planning};
+use super::scope::Refusal;
 
 /// Default finalizer of experiments that name none.
 const FINALIZER: &str = "chaos.operatorchaos.io/block";

@@ -1,15 +1,11 @@
-//! From an experiment to its planned changes: the planners' input, their result, and the objects that they may read for it.
+//! The input and the result of the planners.
 
-use std::sync::Arc;
-
-use pushback_cluster::{Address, Cluster, ClusterError, Kinds};
-use pushback_objects::ObjectExt;
+use pushback_cluster::{Address, Cluster, Kinds};
 use pushback_preflight::experiment::Experiment;
 use serde_json::{Map, Value};
 
 use super::super::change::{Step, Target};
-use super::admission::Site;
-use super::{rights, scope};
+use super::scope::{Refusal, Site};
 
 /// Planned changes of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,23 +18,6 @@ pub struct Planned {
     pub heals: bool,
     /// Remarks for the reader.
     pub notes: Vec<String>,
-}
-
-/// Why an experiment does not run.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum Refusal {
-    /// This runner does not support it.
-    #[error("{0}")]
-    NotExecutable(String),
-    /// The user's limits or the experiment's own forbid it.
-    #[error("{0}")]
-    Forbidden(String),
-    /// The cluster lacks what it needs.
-    #[error("{0}")]
-    Impossible(String),
-    /// The cluster's error.
-    #[error("{0}")]
-    Cluster(ClusterError),
 }
 
 /// Input of a planner.
@@ -66,19 +45,6 @@ impl Planning<'_> {
             ..Target::default()
         };
         target.address(self.kinds).map_err(Refusal::Cluster)
-    }
-
-    /// Reads an object that is to be changed; an error if it may not be a target, or does not exist.
-    pub(super) async fn target(&self, address: &Address) -> Result<Arc<Value>, Refusal> {
-        scope::allow_address(self.site, address)?;
-        let found = self.cluster.get(address).await.map_err(Refusal::Cluster)?;
-        let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;
-        if live.is_terminating() {
-            return Err(Refusal::Impossible(format!("{address} is being deleted")));
-        }
-        scope::allow_object(&live)?;
-        rights::allow_beside_runner(self, address, &live).await?;
-        Ok(live)
     }
 }
 

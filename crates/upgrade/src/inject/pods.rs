@@ -5,8 +5,9 @@ use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 use super::super::change::{Change, Step, Target};
-use super::planning::{Planned, Planning, Refusal};
+use super::planning::{Planned, Planning};
 use super::rights::own_pod;
+use super::scope::Refusal;
 
 pub(super) async fn kill(planning: &Planning<'_>) -> Result<Planned, Refusal> {
     let text = planning.parameter("labelSelector");

@@ -1,4 +1,5 @@
-//! The permissions and the Pod of the run itself: both are needed to revert, and are never a target.
+//! Reads the live object that an experiment changes. The permissions and the Pod of the run itself are never a target:
+//! both are needed to revert.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use pushback_objects::ObjectExt;
 use pushback_preflight::selector::LabelSelector;
 use serde_json::{Value, json};
 
-use super::planning::{Planning, Refusal};
-use super::scope::RBAC;
+use super::planning::Planning;
+use super::scope::{self, RBAC, Refusal};
 
 /// Key in `userInfo.extra` with the name of the Pod that a token of a ServiceAccount is bound to.
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
@@ -17,16 +18,27 @@ const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 /// Most controllers above a Pod: Kubernetes has two at most, and operators add some.
 const CONTROLLERS: usize = 8;
 
+impl Planning<'_> {
+    /// Reads an object that is to be changed; an error if it may not be a target, or does not exist.
+    pub(super) async fn target(&self, address: &Address) -> Result<Arc<Value>, Refusal> {
+        scope::allow_address(self.site, address)?;
+        let found = self.cluster.get(address).await.map_err(Refusal::Cluster)?;
+        let live = found.ok_or_else(|| Refusal::Impossible(format!("{address} does not exist")))?;
+        if live.is_terminating() {
+            return Err(Refusal::Impossible(format!("{address} is being deleted")));
+        }
+        scope::allow_object(&live)?;
+        allow_beside_runner(self, address, &live).await?;
+        Ok(live)
+    }
+}
+
 /// Refuses a ServiceAccount, token, role or binding from which the run has its identity or permissions, and the Pod in
 /// which it runs with the controllers of that Pod.
 ///
 /// # Errors
 /// The run needs the object, or the cluster does not answer.
-pub(super) async fn allow_beside_runner(
-    planning: &Planning<'_>,
-    address: &Address,
-    live: &Value,
-) -> Result<(), Refusal> {
+async fn allow_beside_runner(planning: &Planning<'_>, address: &Address, live: &Value) -> Result<(), Refusal> {
     let refused = |why: &str| Err(Refusal::Forbidden(format!("{address} {why}")));
     match (address.kind.group.as_str(), address.kind.kind.as_str()) {
         ("", "Secret") if live.text("/type") == "kubernetes.io/service-account-token" => {

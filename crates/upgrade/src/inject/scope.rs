@@ -1,20 +1,20 @@
 //! Which objects experiments may change. The target object decides, not the namespace of the experiment: a cluster-scoped
 //! object needs the user's consent by name, and what the run itself needs to revert is never a target.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use pushback_app::identity::INVENTORY_LABEL;
-use pushback_cluster::Address;
+use pushback_cluster::{Address, ClusterError};
 use pushback_objects::ObjectExt;
+use pushback_preflight::experiment::DangerLevel;
 use serde_json::Value;
 
 use super::super::change::Target;
 use super::super::journal::NAME_PREFIX;
 use super::super::lock::LEASE;
 use super::super::mark::MARK;
-use super::admission::{Site, is_protected};
-use super::planning::Refusal;
 
 /// API group of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -24,6 +24,34 @@ pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
 const SERVING_GROUPS: [&str; 2] = ["apiregistration.k8s.io", "flowcontrol.apiserver.k8s.io"];
 /// Roles and bindings that every cluster needs.
 const CLUSTER_ROLES: [&str; 4] = ["cluster-admin", "admin", "edit", "view"];
+
+/// Reason for which an experiment does not run.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// This runner does not support it.
+    #[error("{0}")]
+    NotExecutable(String),
+    /// The user's limits or the experiment's own forbid it.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The cluster lacks what it needs.
+    #[error("{0}")]
+    Impossible(String),
+    /// The cluster's error.
+    #[error("{0}")]
+    Cluster(ClusterError),
+}
+
+/// Limits on experiments: where they may inject, and how dangerous they may be.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Namespaces allowed by the user.
+    pub allowed: BTreeSet<String>,
+    /// Highest danger level that the user allows.
+    pub max_danger: DangerLevel,
+    /// Cluster-scoped objects allowed by the user.
+    pub cluster_scoped: BTreeSet<ClusterScoped>,
+}
 
 /// A cluster-scoped object that the user allows as a target, `KIND/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +84,11 @@ impl FromStr for ClusterScoped {
             _ => Err("expected KIND/NAME, such as ClusterRole/backup-operator".to_owned()),
         }
     }
+}
+
+/// Returns whether no injection into a namespace is allowed, whatever the user allows.
+pub(super) fn is_protected(namespace: &str) -> bool {
+    namespace == "default" || namespace.starts_with("kube-")
 }
 
 /// Checks a target by its address, before it is read.

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use super::super::change::{Step, Target};
 use super::super::place::{Place, Segment};
-use super::planning::{Planned, Planning, Refusal};
+use super::planning::{Planned, Planning};
+use super::scope::Refusal;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
 /// Nobody listens on port 1 of the API server's own machine, so that no request leaves it.
