@@ -9,7 +9,6 @@ mod problems;
 mod protected;
 mod shape;
 pub mod suite;
-mod syntax;
 mod validate;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Rule ConversionRoundTrip: an object that a client writes back unchanged at another version stays what it was. Under
 //! strategy None every pair of versions is judged by its schemas; a webhook is judged by its conversion plan.
 
-mod edited_bags;
 mod operators;
 mod planned;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pushback_conversion::GivenPlan;
+use pushback_conversion::plan::BagPlace;
+use pushback_conversion::{GivenPlan, is_bag_edited};
 use pushback_crd::definition::path::field_path;
 use pushback_crd::definition::{
     Crd, PairLoss, Schemas, StoredState, Strategy, Upgrade, VersionLosses, listed, round_trip, version_losses,
@@ -86,7 +86,7 @@ impl Rule for ConversionRoundTrip {
         let pairs: Vec<Pairs<'_>> = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory)).collect();
         let converts = |pairs: &&Pairs<'_>| {
             let plan = facts.conversion_plan(&pairs.change.object.name);
-            edited_bags::are_possible(plan) || (plan.is_some() && pairs.upgrade.new.strategy() == Strategy::Webhook)
+            has_bags(plan) || (plan.is_some() && pairs.upgrade.new.strategy() == Strategy::Webhook)
         };
         let lossy = pairs.iter().filter(|pairs| !pairs.losses.written_back.is_empty() || converts(pairs));
         let needs: Needs = lossy.filter_map(|pairs| pairs.objects()).collect();
@@ -172,7 +172,7 @@ impl<'a> Pairs<'a> {
         if !state.is_object() {
             *state = Value::Object(Map::new());
         }
-        edited_bags::fold(state, page);
+        fold_edited_bags(state, page);
         if let Some(plan) = plan.filter(|_| self.upgrade.new.strategy() == Strategy::Webhook) {
             planned::fold(self, plan, state, page);
         }
@@ -201,7 +201,7 @@ impl<'a> Pairs<'a> {
             judgement.unable.push(format!("{}: its objects could not be listed: {reason}", self.change.object));
         }
         if let Some(Ok((state, examined))) = &folded {
-            judgement.findings.extend(edited_bags::check(self, state, *examined));
+            judgement.findings.extend(edited_bags(self, state, *examined));
         }
         if crd.strategy() == Strategy::Webhook {
             let plan = facts.conversion_plan(&self.change.object.name);
@@ -309,6 +309,37 @@ fn paths(losses: &[PairLoss]) -> Vec<String> {
 
 fn shown(path: &str) -> String {
     if path.is_empty() { "the object as a whole".to_owned() } else { path.to_owned() }
+}
+
+/// Whether objects may carry an annotation with the values of other versions.
+fn has_bags(plan: Option<&GivenPlan>) -> bool {
+    plan.is_some_and(|given| given.plan().bag == BagPlace::Annotation)
+}
+
+/// Counts the objects of a page with an edited annotation. No version has such a name.
+fn fold_edited_bags(state: &mut Value, page: &[Value]) {
+    page.iter().filter(|object| is_bag_edited(object)).for_each(|object| count(&mut state[EDITED], object));
+}
+
+/// Objects whose annotation was edited by hand: what the next conversion takes out of it is not what a version wrote.
+fn edited_bags(pairs: &Pairs<'_>, state: &Value, examined: u64) -> Option<Finding> {
+    let live = counted(&state[EDITED], examined);
+    if live.affected == 0 {
+        return None;
+    }
+    let (objects, change) = (if live.affected == 1 { "object was" } else { "objects were" }, pairs.change);
+    let message = format!(
+        "the annotation pushback.dev/property-bag of {} {} {objects} edited; the next conversion uses it as it is",
+        live.affected,
+        pairs.upgrade.new.kind()
+    );
+    let position = change.locate(&["spec".into(), "conversion".into()]);
+    let mut finding = Finding::new(NAME, EDITED, Verdict::Change, change.object.clone(), message).at(position);
+    finding.severity = Severity::Warning;
+    finding.effect = Some("altered".to_owned());
+    finding.live_objects = Some(live);
+    let finding = finding.bound_to(&Value::from(EDITED));
+    Some(finding.remedy("set the fields at the version that has them, and leave the annotation to conversions"))
 }
 
 #[cfg(test)]

@@ -235,9 +235,9 @@ fn an_edited_annotation_is_told_with_its_object() {
         edited["metadata"]["annotations"]["pushback.dev/property-bag"].as_str().expect("a bag").replace('x', "y");
     edited["metadata"]["annotations"]["pushback.dev/property-bag"] = json!(text);
     let mut state = json!({});
-    edited_bags::fold(&mut state, &[kept, edited, json!({"metadata": {"name": "plain"}})]);
+    fold_edited_bags(&mut state, &[kept, edited, json!({"metadata": {"name": "plain"}})]);
     assert_eq!(state, json!({"bagEdited": {"objects": 1, "names": ["shop/a"]}}));
-    assert!(edited_bags::are_possible(Some(&given)) && !edited_bags::are_possible(None));
+    assert!(has_bags(Some(&given)) && !has_bags(None));
 }
 
 /// All definitions of published releases in the test data, by their file.
