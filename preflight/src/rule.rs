@@ -274,7 +274,7 @@ pub trait Rule: Any + Debug + Sync {
 
     /// Folds one page of a stream requested with [`Need::Objects`] or [`Need::NamespaceContents`] into the rule's
     /// state, which starts as `Null`. `_facts` are those of the earlier rounds.
-    fn fold(&self, _facts: &Facts, _need: &Need, _memory: &Memory, _state: &mut Value, _page: &[Value]) {}
+    fn fold(&self, _facts: &Facts, _need: &Need, _memory: &Memory, _state: &mut Value, _page: &[&Value]) {}
 
     /// The ways out of one of the rule's findings, as data; what is best for who deploys first.
     fn remedies(&self, _facts: &Facts, finding: &Finding) -> Vec<Remedy> {

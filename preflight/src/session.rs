@@ -1,6 +1,8 @@
 //! A run of the selected rules: requests facts, accepts answers, lets the rules judge, and returns the report.
 //! The caller does the I/O between the calls; nothing here blocks or reads.
 
+use std::borrow::Borrow;
+
 use pushback_objects::finding::{Finding, Severity};
 use serde_json::{Map, Value};
 
@@ -106,14 +108,15 @@ impl Session {
 
     /// Folds one page of a stream into its state, which starts as `Null` and becomes the `state` of [`Answer::Folded`].
     /// Each rule that requested the stream has its own share, under its name.
-    pub fn fold(&self, need: &Need, state: &mut Value, page: &[Value]) {
+    pub fn fold(&self, need: &Need, state: &mut Value, page: &[impl Borrow<Value>]) {
         if !state.is_object() {
             *state = Value::Object(Map::new());
         }
         let Some(parts) = state.as_object_mut() else { return };
+        let page: Vec<&Value> = page.iter().map(Borrow::borrow).collect();
         for run in self.runs.iter().filter(|run| run.wants.contains(need)) {
             let part = parts.entry(run.selected.rule.meta().name).or_insert(Value::Null);
-            run.selected.rule.fold(&self.facts, need, &run.memory, part, page);
+            run.selected.rule.fold(&self.facts, need, &run.memory, part, &page);
         }
     }
 
@@ -271,7 +274,7 @@ mod tests {
             };
             Checked::Done(Judgement { findings: vec![], unable })
         }
-        fn fold(&self, _: &Facts, _: &Need, _: &Memory, state: &mut Value, page: &[Value]) {
+        fn fold(&self, _: &Facts, _: &Need, _: &Memory, state: &mut Value, page: &[&Value]) {
             *state = json!(state.as_u64().unwrap_or_default() + page.len() as u64);
         }
     }

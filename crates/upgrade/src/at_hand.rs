@@ -63,7 +63,7 @@ async fn list(cluster: &dyn Cluster, kind: &Arc<Kind>, namespaces: &[String]) ->
         let mut query = ListQuery::new(Arc::clone(kind), *place, "");
         query.limit = MOST_OBJECTS.try_into().unwrap_or_default();
         match cluster.list(&query).await {
-            Ok(page) => found.extend(page.items.iter().take(MOST_OBJECTS).map(|object| Value::clone(object))),
+            Ok(page) => found.extend(page.items.into_iter().take(MOST_OBJECTS).map(Arc::unwrap_or_clone)),
             // Its definition has just gone, or the namespace does not exist yet.
             Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::UnknownKind) => {}
             Err(error) => return Err(error),

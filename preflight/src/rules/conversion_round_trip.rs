@@ -102,7 +102,7 @@ impl Rule for ConversionRoundTrip {
         Checked::Done(judgement)
     }
 
-    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[&Value]) {
         let changes = &facts.changes.changes;
         let mut pairs = (0..changes.len()).filter_map(|index| Pairs::of(changes, index, memory));
         if let Some(pairs) = pairs.find(|pairs| pairs.objects().as_ref() == Some(need)) {
@@ -168,7 +168,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Counts the objects that a client of each version would take something from.
-    fn fold(&self, plan: Option<&GivenPlan>, state: &mut Value, page: &[Value]) {
+    fn fold(&self, plan: Option<&GivenPlan>, state: &mut Value, page: &[&Value]) {
         if !state.is_object() {
             *state = Value::Object(Map::new());
         }
@@ -317,7 +317,7 @@ fn has_bags(plan: Option<&GivenPlan>) -> bool {
 }
 
 /// Counts the objects of a page with an edited annotation. No version has such a name.
-fn fold_edited_bags(state: &mut Value, page: &[Value]) {
+fn fold_edited_bags(state: &mut Value, page: &[&Value]) {
     page.iter().filter(|object| is_bag_edited(object)).for_each(|object| count(&mut state[EDITED], object));
 }
 

@@ -137,7 +137,7 @@ impl Rule for CrdUpgradeSafety {
         judge(facts, &settings.own(), memory)
     }
 
-    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[&Value]) {
         stack::with_room(|| fold(facts, need, memory, state, page));
     }
 
@@ -236,7 +236,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
     Checked::Done(judgement)
 }
 
-fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[&Value]) {
     let Need::Objects { group, version, kind, .. } = need else { return };
     if names::is_answered_by(need) {
         return names::fold(&facts.changes, state, page);

@@ -188,7 +188,7 @@ impl Rule for DestructiveChange {
         Checked::Done(judge.judgement)
     }
 
-    fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[Value]) {
+    fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[&Value]) {
         match need {
             Need::NamespaceContents { .. } => namespace::fold(state, page),
             _ => deletion::fold(state, page),

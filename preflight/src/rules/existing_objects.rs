@@ -80,7 +80,7 @@ impl Rule for ExistingObjects {
         Checked::Done(judgement)
     }
 
-    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[&Value]) {
         let changes = facts.changes.changes.iter().enumerate();
         let subject = changes.filter_map(|(index, change)| Some((index, Subject::of(change)?)));
         let Some((index, subject)) =

@@ -1,6 +1,7 @@
 //! Custom resources that the run itself writes or deletes, as it leaves them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pushback_crd::definition::{Strategy, Upgrade};
 use pushback_crd::schema::contain::in_version;
@@ -27,7 +28,7 @@ pub(super) enum PlannedObject {
     Terminating,
     /// It is written, and one of these afterwards: without an answer of the server, either the manifest alone or with
     /// the fields that only the live object has.
-    Written(Vec<Value>),
+    Written(Vec<Arc<Value>>),
 }
 
 impl<'f> PlannedObjects<'f> {
@@ -77,14 +78,14 @@ fn deleted(object: &Value) -> PlannedObject {
     if finalizers.is_none_or(Vec::is_empty) { PlannedObject::Deleted } else { PlannedObject::Terminating }
 }
 
-fn written(change: &Change, object: &Value) -> Vec<Value> {
+fn written(change: &Change, object: &Value) -> Vec<Arc<Value>> {
     match (&change.result, &change.desired) {
-        (Some(result), _) => vec![Value::clone(result)],
-        (None, Some(desired)) if change.operation == Operation::Replace => vec![Value::clone(desired)],
+        (Some(result), _) => vec![Arc::clone(result)],
+        (None, Some(desired)) if change.operation == Operation::Replace => vec![Arc::clone(desired)],
         (None, Some(desired)) => {
             let mut merged = object.clone();
             merge(&mut merged, desired);
-            vec![Value::clone(desired), merged]
+            vec![Arc::clone(desired), Arc::new(merged)]
         }
         (None, None) => Vec::new(),
     }
@@ -102,8 +103,12 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 /// Returns written objects in the version of a list; `None` if there are none, or if a webhook would convert one.
-pub(super) fn in_version_of_list(upgrade: &Upgrade<'_>, old: &Resource<'_>, after: &[Value]) -> Option<Vec<Value>> {
-    let is_own = |object: &Value| object.text("/apiVersion") == format!("{}/{}", old.group, old.version);
+pub(super) fn in_version_of_list(
+    upgrade: &Upgrade<'_>,
+    old: &Resource<'_>,
+    after: &[Arc<Value>],
+) -> Option<Vec<Value>> {
+    let is_own = |object: &Arc<Value>| object.text("/apiVersion") == format!("{}/{}", old.group, old.version);
     let converts = [&upgrade.old, &upgrade.new].iter().all(|crd| crd.strategy() == Strategy::None);
     let can_read = after.iter().all(|object| is_own(object) || converts);
     (can_read && !after.is_empty()).then(|| after.iter().map(|object| in_version(object, old)).collect())
@@ -111,8 +116,6 @@ pub(super) fn in_version_of_list(upgrade: &Upgrade<'_>, old: &Resource<'_>, afte
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use pushback_objects::object::ObjectRef;
     use serde_json::json;
 
@@ -176,14 +179,14 @@ mod tests {
         let desired = json!({"spec": {"a": 3}});
         let update = change(Operation::Update, live(), Some(desired.clone()));
         let merged = object("shop", "1", json!({"a": 3, "b": 2}));
-        assert_eq!(after(vec![update.clone()], &live()), PlannedObject::Written(vec![desired, merged]));
+        assert_eq!(after(vec![update.clone()], &live()), PlannedObject::Written(vec![desired.into(), merged.into()]));
         let answered = Change { result: Some(Arc::new(json!({"spec": {}}))), ..update };
-        assert_eq!(after(vec![answered], &live()), PlannedObject::Written(vec![json!({"spec": {}})]));
+        assert_eq!(after(vec![answered], &live()), PlannedObject::Written(vec![json!({"spec": {}}).into()]));
         let left_alone = change(Operation::Noop, live(), Some(json!({"spec": {"a": 3}})));
         assert_eq!(after(vec![left_alone.clone()], &live()), PlannedObject::Unchanged);
         // A judged change, as context of another one.
         let result = Some(Arc::new(json!({"spec": {}})));
         let judged = Change { verification: Verification::Server, result, ..left_alone };
-        assert_eq!(after(vec![judged], &live()), PlannedObject::Written(vec![json!({"spec": {}})]));
+        assert_eq!(after(vec![judged], &live()), PlannedObject::Written(vec![json!({"spec": {}}).into()]));
     }
 }

@@ -84,7 +84,7 @@ impl Rule for StoredVersions {
         Checked::Done(judgement)
     }
 
-    fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[Value]) {
+    fn fold(&self, _facts: &Facts, need: &Need, _memory: &Memory, state: &mut Value, page: &[&Value]) {
         if let Need::Objects { group, .. } = need {
             writers::fold(group, state, page);
         }

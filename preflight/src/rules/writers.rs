@@ -15,7 +15,7 @@ const VERSIONS: usize = 32;
 
 /// Counts for each version of the group the objects with an entry at it: `objects`, some of their `names`, and by manager
 /// the number of `objects` and the time of the `last` write; `more` if not all managers are counted.
-pub(super) fn fold(group: &str, state: &mut Value, page: &[Value]) {
+pub(super) fn fold(group: &str, state: &mut Value, page: &[&Value]) {
     if !state.is_object() {
         *state = Value::Object(Map::new());
     }
@@ -98,7 +98,7 @@ mod tests {
             ),
             written("c", &[("helm", "other.com/v1", "2026-01-01T00:00:00Z")]),
         ];
-        page.chunks(2).for_each(|page| fold("ex.com", &mut state, page));
+        page.chunks(2).for_each(|page| fold("ex.com", &mut state, &page.iter().collect::<Vec<_>>()));
         assert_eq!(state["v1"]["objects"], 2);
         assert_eq!(state["v1"]["names"], json!(["shop/a", "shop/b"]));
         assert_eq!(state["v1"]["managers"], json!({"helm": {"objects": 2, "last": "2026-01-02T00:00:00Z"}}));
@@ -112,7 +112,7 @@ mod tests {
         for number in 0..500 {
             let (manager, version) = (format!("m{number}"), format!("ex.com/v{number}"));
             let entries = [(manager.as_str(), "ex.com/v1", ""), ("m", version.as_str(), "")];
-            fold("ex.com", &mut state, &[written(&format!("o{number}"), &entries)]);
+            fold("ex.com", &mut state, &[&written(&format!("o{number}"), &entries)]);
         }
         let of_v1 = &state["v1"];
         assert_eq!(state.as_object().map(Map::len), Some(VERSIONS));

@@ -246,7 +246,7 @@ impl Rule for MemoizedRule {
         }
     }
 
-    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[Value]) {
+    fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[&Value]) {
         self.rule.fold(facts, need, memory, state, page);
     }
 }

@@ -193,9 +193,8 @@ async fn stream(
             Err(error) if error.kind == ErrorKind::UnknownKind && !is_served_otherwise => break,
             Err(error) => return Err(fail(error)),
         };
-        let items: Vec<Value> = page.items.iter().map(|item| (**item).clone()).collect();
-        examined += items.len() as u64;
-        session.fold(need, &mut state, &items);
+        examined += page.items.len() as u64;
+        session.fold(need, &mut state, &page.items);
         if limit > 0 && examined >= limit && !page.continue_token.is_empty() {
             return Ok(Answer::Folded { state, examined, cut: true });
         }
@@ -291,15 +290,13 @@ async fn contents(
     let mut state = Value::Null;
     let mut examined = 0_u64;
     while let Some(items) = pages.next().await {
-        let items: Vec<Value> = match items {
-            Ok(items) => items.iter().map(|item| (**item).clone()).collect(),
-            Err(missing) => {
-                unlisted.push(missing);
-                continue;
+        match items {
+            Ok(items) => {
+                examined += items.len() as u64;
+                session.fold(need, &mut state, &items);
             }
-        };
-        examined += items.len() as u64;
-        session.fold(need, &mut state, &items);
+            Err(missing) => unlisted.push(missing),
+        }
     }
     Ok(Answer::Listed { state, examined, unlisted })
 }

@@ -222,7 +222,7 @@ fn short(value: &Value) -> String {
 }
 
 /// Counts the objects of a page that do not come back as they were, by the version they go through.
-pub(super) fn fold(pairs: &Pairs<'_>, given: &GivenPlan, state: &mut Value, page: &[Value]) {
+pub(super) fn fold(pairs: &Pairs<'_>, given: &GivenPlan, state: &mut Value, page: &[&Value]) {
     let Ok(planned) = Planned::new(pairs, given) else { return };
     let upgrade: &Upgrade<'_> = &pairs.upgrade;
     let Some(trips) = RoundTrips::new(&planned.converter, upgrade, &NoPrograms) else { return };

@@ -204,7 +204,7 @@ fn objects_that_a_plan_changes_are_counted() {
         object("large", json!({"size": 500, "title": "Bob"})),
     ];
     let mut state = json!({});
-    planned::fold(&pairs, &given, &mut state, &page);
+    planned::fold(&pairs, &given, &mut state, &page.each_ref());
     assert_eq!(
         state[PLANNED]["v2 v1 spec.title"],
         json!({"objects": 1, "names": ["none"]}),
@@ -235,7 +235,7 @@ fn an_edited_annotation_is_told_with_its_object() {
         edited["metadata"]["annotations"]["pushback.dev/property-bag"].as_str().expect("a bag").replace('x', "y");
     edited["metadata"]["annotations"]["pushback.dev/property-bag"] = json!(text);
     let mut state = json!({});
-    fold_edited_bags(&mut state, &[kept, edited, json!({"metadata": {"name": "plain"}})]);
+    fold_edited_bags(&mut state, &[&kept, &edited, &json!({"metadata": {"name": "plain"}})]);
     assert_eq!(state, json!({"bagEdited": {"objects": 1, "names": ["shop/a"]}}));
     assert!(has_bags(Some(&given)) && !has_bags(None));
 }

@@ -125,7 +125,7 @@ pub(super) fn need(subject: &Subject<'_>) -> Option<Need> {
 }
 
 /// Counts the objects of a page that hold something which a version lacks.
-pub(super) fn fold(upgrade: &Upgrade<'_>, asked: &[&Found], state: &mut Value, page: &[Value]) {
+pub(super) fn fold(upgrade: &Upgrade<'_>, asked: &[&Found], state: &mut Value, page: &[&Value]) {
     for Found { finding, .. } in asked.iter().filter(|found| concerns(&found.finding)) {
         let version = finding.version.as_deref().unwrap_or_default();
         let Some(resource) = upgrade.new_resource(version) else { continue };

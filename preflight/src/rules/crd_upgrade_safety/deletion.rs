@@ -54,7 +54,7 @@ pub(in crate::rules) fn need(change: &Change, changes: &ChangeSet) -> Option<Nee
 }
 
 /// Collects all objects, each with its name, `namespace/name`, and its uid. The limit of the stream bounds the state.
-pub(in crate::rules) fn fold(state: &mut Value, page: &[Value]) {
+pub(in crate::rules) fn fold(state: &mut Value, page: &[&Value]) {
     if !state.is_array() {
         *state = json!([]);
     }

@@ -65,7 +65,7 @@ pub(super) fn fold(
     asked: &[&Found],
     planned: &PlannedObjects<'_>,
     state: &mut Value,
-    page: &[Value],
+    page: &[&Value],
 ) {
     if asked.iter().any(|found| usage::concerns(&found.finding) || clients::concerns(&found.finding)) {
         writers::fold(upgrade.old.group(), entry(state, WRITERS), page);

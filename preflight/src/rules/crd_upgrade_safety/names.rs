@@ -120,7 +120,7 @@ pub(super) fn is_answered_by(need: &Need) -> bool {
 }
 
 /// Adds a page of CRDs: the names of those in a group that a request is about.
-pub(super) fn fold(changes: &ChangeSet, state: &mut Value, page: &[Value]) {
+pub(super) fn fold(changes: &ChangeSet, state: &mut Value, page: &[&Value]) {
     let requests = requests(changes);
     for definition in page.iter().filter(|it| ObjectRef::of(it).is_definition()) {
         let group = Crd::of(definition).group();

@@ -55,7 +55,7 @@ pub(super) fn fold(
     asked: &[&Found],
     planned: &PlannedObjects<'_>,
     state: &mut Value,
-    page: &[Value],
+    page: &[&Value],
 ) {
     let mut checks: Vec<&str> =
         asked.iter().map(|found| &found.finding).filter(|it| concerns(it)).map(|it| it.check.as_str()).collect();

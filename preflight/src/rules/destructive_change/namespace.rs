@@ -37,12 +37,12 @@ pub(super) fn need(change: &Change) -> Option<Need> {
 }
 
 /// Collects the objects that are a loss, or own some.
-pub(super) fn fold(state: &mut Value, page: &[Value]) {
+pub(super) fn fold(state: &mut Value, page: &[&Value]) {
     if !state.is_array() {
         *state = json!([]);
     }
     if let Some(found) = state.as_array_mut() {
-        found.extend(page.iter().filter(|object| !is_of_the_cluster(object)).map(|object| json!(Held::from(object))));
+        found.extend(page.iter().filter(|object| !is_of_the_cluster(object)).map(|object| json!(Held::from(*object))));
     }
 }
 

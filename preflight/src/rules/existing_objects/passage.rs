@@ -114,7 +114,7 @@ pub(super) fn fold(
     live: &StoredState,
     planned: &PlannedObjects<'_>,
     state: &mut Value,
-    page: &[Value],
+    page: &[&Value],
 ) {
     let Some(seen) = live.readable() else { return };
     for object in page {
