@@ -77,9 +77,8 @@ impl Unchanged {
             observed: observe(&self.cluster, &app).await.expect("a record"),
             label_value: LABEL.to_owned(),
             options: &options,
-            foresee: &(),
         };
-        build(request, desired).await.expect("a plan")
+        build(request, desired, &|_| ()).await.expect("a plan")
     }
 }
 

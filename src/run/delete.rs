@@ -94,6 +94,8 @@ impl Delete {
                     honours_helm: setup.observer.is_none(),
                     ..plan::Options::default()
                 };
+                let ahead = (!self.is_dry).then_some(&setup.ahead);
+                let expect_write = |namespace: &str| ahead.into_iter().for_each(|ahead| ahead.write_in(namespace));
                 let request = plan::Request {
                     cluster: &*setup.cluster,
                     kinds: &setup.kinds,
@@ -101,9 +103,8 @@ impl Delete {
                     label_value: record::label_value(run, &setup, &observed),
                     observed,
                     options: &options,
-                    foresee: if self.is_dry { &() } else { &setup.ahead },
                 };
-                let mut plan = plan::build_delete(request).await?;
+                let mut plan = plan::build_delete(request, &expect_write).await?;
                 planning::add_cascades(&setup, &mut plan).await;
                 let going = match setup.observer {
                     Some(_) if self.derived == Derived::WaitedFor => {

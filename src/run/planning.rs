@@ -136,16 +136,9 @@ async fn plan_against(
     };
     run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));
     let label_value = label_value(run, setup, &observed);
-    let request = plan::Request {
-        cluster,
-        kinds,
-        config: &setup.config,
-        observed,
-        label_value,
-        options: &how,
-        foresee: &setup.ahead,
-    };
-    let mut plan = plan::build(request, wanted).await?;
+    let request = plan::Request { cluster, kinds, config: &setup.config, observed, label_value, options: &how };
+    let ahead = &setup.ahead;
+    let mut plan = plan::build(request, wanted, &|namespace| ahead.write_in(namespace)).await?;
     add_cascades(setup, &mut plan).await;
     conversion_plans::check(setup, &plan, &mut warnings).await?;
     Ok((plan, warnings))

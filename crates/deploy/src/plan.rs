@@ -22,7 +22,6 @@ pub mod diff;
 pub mod digest;
 mod drift;
 pub mod filter;
-mod foresee;
 pub mod graph;
 pub mod guard;
 pub mod helm;
@@ -76,7 +75,6 @@ pub use build::{Options, Request, build, build_delete};
 use conversion_backends::ConversionBackend;
 pub use diff::FieldChange;
 pub use drift::NamedDrift;
-pub use foresee::Foresee;
 pub use graph::Graph;
 pub use view::{View, planned_lines};
 

@@ -373,9 +373,8 @@ impl Trial {
             observed: Observed::unrecorded(app),
             label_value: "check".to_owned(),
             options: &options,
-            foresee: &(),
         };
-        plan::build(request, wanted).await.ok()
+        plan::build(request, wanted, &|_| ()).await.ok()
     }
 }
 

@@ -12,7 +12,6 @@ use pushback_preflight::{Answer, Need, Needs};
 use tokio::task::JoinHandle;
 
 use super::gather;
-use crate::plan::Foresee;
 
 /// Questions that have been asked ahead.
 #[derive(Debug)]
@@ -60,19 +59,16 @@ impl Ahead {
         }
         (answers, open)
     }
-}
 
-impl Ahead {
     /// Keeps answers for the rules.
     pub(super) fn keep(&self, answers: impl Iterator<Item = (Need, Answer)>) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = answers.map(|(need, answer)| (need, tokio::spawn(std::future::ready(Ok(answer)))));
         asked.answers.extend(kept);
     }
-}
 
-impl Foresee for Ahead {
-    fn write_in(&self, namespace: &str) {
+    /// Asks ahead about a write in a namespace, or of a cluster-scoped object if it is empty.
+    pub fn write_in(&self, namespace: &str) {
         if self.rules.is_empty() {
             return;
         }

@@ -33,8 +33,8 @@ use super::recreated::{self, Parents};
 use super::unwanted::{Honoured, Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Foresee, Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators,
-    ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
+    Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators, ordering,
+    original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
 };
 
 /// The user's options for planning.
@@ -97,16 +97,19 @@ pub struct Request<'a> {
     pub label_value: String,
     /// The user's options.
     pub options: &'a Options,
-    /// Told of writes while the plan is made.
-    pub foresee: &'a dyn Foresee,
 }
 
-/// Plans an apply.
+/// Plans an apply. `expect_write` is called as soon as a write is probable, with the namespace of its object, which is
+/// empty for a cluster-scoped one: others can then ask the cluster ahead.
 ///
 /// # Errors
 /// The input cannot be applied, objects belong to another app, or the cluster does not respond.
-pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, PlanError> {
-    let Request { cluster, kinds, config, mut observed, label_value, options, foresee } = request;
+pub async fn build(
+    request: Request<'_>,
+    desired: Vec<Desired>,
+    expect_write: &(dyn Fn(&str) + Sync),
+) -> Result<Plan, PlanError> {
+    let Request { cluster, kinds, config, mut observed, label_value, options } = request;
     let is_server = cluster.capabilities().server;
     let app = observed.app.clone();
     let live = match &options.base {
@@ -165,7 +168,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         aggregated: &aggregated,
         absent: &absent,
         storage: &options.storage,
-        foresee,
+        expect_write,
         autoscaled: &autoscaled,
     };
     let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
@@ -234,7 +237,7 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
         protect_record_namespace(&observed, &prunes)?;
         protect_replaced_record_namespace(&observed, &pairs)?;
     }
-    prunes.iter().for_each(|planned| foresee.write_in(&planned.change.object.namespace));
+    prunes.iter().for_each(|planned| expect_write(&planned.change.object.namespace));
     if is_server
         && let Some(error) = rivals::check(cluster, &observed, None, &prunes, &pairs, &ownership_override).await?
     {
@@ -311,22 +314,22 @@ pub async fn build(request: Request<'_>, desired: Vec<Desired>) -> Result<Plan, 
     })
 }
 
-/// Plans the deletion of the whole app, or of the selected part of it.
+/// Plans the deletion of the whole app, or of the selected part of it. `expect_write` is called as in [`build`].
 ///
 /// # Errors
 /// The cluster does not respond.
-pub async fn build_delete(request: Request<'_>) -> Result<Plan, PlanError> {
-    let Request { cluster, kinds, config, observed, label_value, options, foresee } = request;
+pub async fn build_delete(request: Request<'_>, expect_write: &(dyn Fn(&str) + Sync)) -> Result<Plan, PlanError> {
+    let Request { cluster, kinds, config, observed, label_value, options } = request;
     let selection = &options.selection;
     // What the record lists will go, most likely; a record that kapp has left lists nothing.
-    observed.inventory.iter().for_each(|(object, _)| foresee.write_in(&object.namespace));
+    observed.inventory.iter().for_each(|(object, _)| expect_write(&object.namespace));
     let reading = live::read(cluster, kinds, &observed, &[], selection.scope);
     let (live, records) = futures::join!(reading, rivals::records(cluster, &observed));
     let mut live = live?;
     if !options.releases_unlabelled {
         unlabelled::find(cluster, kinds, &observed, &mut live).await?;
     }
-    live.objects.keys().for_each(|object| foresee.write_in(&object.namespace));
+    live.objects.keys().for_each(|object| expect_write(&object.namespace));
     live::add_owned_for_deletion(cluster, kinds, &observed, &mut live).await?;
     if options.deletes_derived {
         let own = live.objects.values().map(|object| &**object);

@@ -105,7 +105,7 @@ async fn compare_unmasked(
         return Ok(compared);
     }
     if listed.is_none() {
-        context.foresee.write_in(&desired.object.namespace);
+        (context.expect_write)(&desired.object.namespace);
     }
     if desired.kind_from_set && listed.is_none() {
         let mut compared = Compared::new(Operation::Create);
@@ -222,7 +222,7 @@ async fn with_state(
         compared.body = Some(body);
         return Ok(compared);
     }
-    context.foresee.write_in(&desired.object.namespace);
+    (context.expect_write)(&desired.object.namespace);
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
         compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
         // Fields that the manifest no longer sets show up only in the manifest.

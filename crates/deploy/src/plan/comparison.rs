@@ -9,7 +9,6 @@ use pushback_manifest::config::mask::Masker;
 use pushback_objects::ObjectKey;
 use pushback_storage::carry_over::StorageOptions;
 
-use crate::plan::Foresee;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;
 use crate::plan::body::Stamp;
@@ -36,7 +35,7 @@ impl OwnershipOverride {
 }
 
 /// The inputs of a comparison, apart from the object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) cluster: &'a dyn Cluster,
     /// The kinds that the cluster serves.
@@ -58,8 +57,8 @@ pub(super) struct Context<'a> {
     pub(super) absent: &'a Absent,
     /// What may be done about the stored objects of definitions.
     pub(super) storage: &'a StorageOptions,
-    /// Told of each object about which the server is asked.
-    pub(super) foresee: &'a dyn Foresee,
+    /// Called with the namespace of each object that will probably be written.
+    pub(super) expect_write: &'a (dyn Fn(&str) + Sync),
     /// Objects that the set's autoscalers scale.
     pub(super) autoscaled: &'a BTreeSet<ObjectKey>,
 }
