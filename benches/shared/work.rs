@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pushback_deploy::plan::{Graph, Planned, ordering};
+use pushback_deploy::plan::{Action, Graph, Planned, ordering};
 use pushback_manifest::config::{Config, defaults};
 use pushback_objects::ObjectRef;
-use pushback_preflight::{Change, Operation, Verification};
+use pushback_preflight::Verification;
 use serde_json::{Map, Value, json};
 
 use super::objects;
@@ -16,33 +16,13 @@ pub(crate) fn creates(count: usize) -> Vec<Planned> {
 }
 
 fn create(object: &Value) -> Planned {
-    // From JSON, so that what a change may have besides stays at its default.
-    let change = json!({
-        "object": ObjectRef::of(object), "resource": "", "namespaced": true, "operation": Operation::Create,
-        "verification": Verification::Server, "desired": object,
-    });
-    let change: Change = serde_json::from_value(change).expect("a change");
     Planned {
-        change,
-        kind: Arc::default(),
-        kind_from_set: false,
-        kind_changes: false,
-        carry_over: None,
-        conversion: None,
-        operators: Vec::new(),
-        resumes: false,
-        asked_again: false,
-        strategies: Default::default(),
-        takeover: None,
-        after: Vec::new(),
-        recreated_after: Vec::new(),
-        fields: Vec::new(),
-        notes: Vec::new(),
-        original: None,
-        manifest_digest: Default::default(),
-        live_digest: Default::default(),
-        refused: None,
+        object: ObjectRef::of(object),
+        action: Action::Create,
+        desired: Some(Arc::new(object.clone())),
+        verification: Verification::Server,
         wait: true,
+        ..Planned::default()
     }
 }
 

@@ -6,7 +6,6 @@ use pushback_deploy::plan::Plan;
 use pushback_events::RunFailure;
 use pushback_manifest::InputError;
 use pushback_manifest::collect::Problem;
-use pushback_preflight::Operation;
 
 use super::error::CommandError;
 use super::options::{Allowed, PlanOptions};
@@ -26,13 +25,11 @@ pub(super) fn check(setup: &Setup, plan: &Plan, options: &PlanOptions) -> Result
     let mut documents: BTreeMap<&str, usize> = BTreeMap::new();
     let mut found = Vec::new();
     let mut errors = Vec::new();
-    for change in plan.objects.iter().map(|planned| &planned.change) {
-        let Some(positions) = change.positions.as_deref().filter(|_| change.operation != Operation::Delete) else {
-            continue;
-        };
+    for planned in &plan.objects {
+        let Some(positions) = planned.positions.as_deref() else { continue };
         let document = documents.entry(positions.file()).or_default();
         *document += 1;
-        let object = &change.object;
+        let object = &planned.object;
         let is_namespaced = !object.namespace.is_empty();
         let is_allowed = match (is_namespaced, &namespaces) {
             (false, _) => *cluster_scoped,

@@ -58,7 +58,7 @@ pub enum StopAfter {
 
 /// Whether another round is needed to change a storage version.
 fn webhook_came_first(plan: &Plan) -> bool {
-    plan.objects.iter().any(|planned| matches!(planned.carry_over, Some(CarryOver::WebhookFirst(_))))
+    plan.objects.iter().any(|planned| matches!(planned.difference().carry_over, Some(CarryOver::WebhookFirst(_))))
 }
 
 /// Returns a warning that names custom resources without a status.

@@ -119,11 +119,11 @@ pub(super) struct Compared {
 }
 
 fn warn_of_refusal(run: &Run, planned: &Planned) {
-    let Some((message, _)) = &planned.refused else { return };
+    let Some(refused) = &planned.refused else { return };
     run.events.send(Event::Warning {
         code: "server".to_owned(),
-        message: format!("the server refuses {}: {message}", planned.change.object),
-        object: Some(planned.change.object.clone()),
+        message: format!("the server refuses {}: {}", planned.object, refused.error.message),
+        object: Some(planned.object.clone()),
         position: None,
     });
 }

@@ -21,21 +21,20 @@ use super::setup::Setup;
 /// Everything in the plans that does not fit.
 pub(super) async fn check(setup: &Setup, plan: &Plan, warnings: &mut Vec<InputWarning>) -> Result<(), CommandError> {
     let mut errors = Vec::new();
-    let definitions: Vec<&Planned> =
-        plan.objects.iter().filter(|planned| planned.change.object.is_definition()).collect();
+    let definitions: Vec<&Planned> = plan.objects.iter().filter(|planned| planned.object.is_definition()).collect();
     for given in setup.conversion_plans.iter() {
         let name = given.definition.as_str();
-        match definitions.iter().find(|planned| planned.change.object.name == name).map(|planned| &planned.change) {
-            Some(change) => {
-                let live = change.live.as_deref();
-                if let Some(wanted) = change.desired.as_deref().or(live) {
+        match definitions.iter().find(|planned| planned.object.name == name) {
+            Some(planned) => {
+                let live = planned.live.as_deref();
+                if let Some(wanted) = planned.desired.as_deref().or(live) {
                     fit(given, live, wanted, &mut errors, warnings);
                 }
             }
             None => match live(setup, name).await {
                 Ok(Some(live)) => fit(given, Some(&live), &live, &mut errors, warnings),
                 Ok(None) if given.source == PlanSource::Manifests => {
-                    let known = definitions.iter().map(|planned| planned.change.object.name.as_str());
+                    let known = definitions.iter().map(|planned| planned.object.name.as_str());
                     let nearest = suggest::nearest(name, known);
                     let hint = nearest.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
                     let message =

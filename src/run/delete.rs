@@ -108,7 +108,7 @@ impl Delete {
                 planning::add_cascades(&setup, &mut plan).await;
                 let going = match setup.observer {
                     Some(_) if self.derived == Derived::WaitedFor => {
-                        let own = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
+                        let own = plan.objects.iter().filter_map(|planned| planned.live.as_deref());
                         let own = own.chain(plan.retained.objects.iter().map(|object| &**object));
                         let mut going =
                             live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own, self.selection.scope)

@@ -119,7 +119,7 @@ pub async fn judge(
 fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
     plan.objects.iter().flat_map(|planned| {
         // Objects may still be stored in the present storage version afterwards.
-        let proved = |check: &str| match planned.carry_over {
+        let proved = |check: &str| match planned.difference().carry_over {
             Some(CarryOver::Bridge(_)) => true,
             Some(CarryOver::Before) => check != "storageVersionChange",
             // Nothing is moved, or only after the CRD is written.
@@ -134,7 +134,7 @@ fn carried_over(plan: &Plan) -> impl Iterator<Item = Waiver> {
 /// While objects are converted by a plan, the live CRD has an open schema for their new version. Every object is
 /// validated against the new schema before that begins.
 fn converted(plan: &Plan) -> impl Iterator<Item = (&Planned, Waiver)> {
-    let crds = plan.objects.iter().filter(|planned| planned.conversion.is_some() || has_begun(planned));
+    let crds = plan.objects.iter().filter(|planned| planned.difference().conversion.is_some() || has_begun(planned));
     crds.flat_map(move |planned| {
         let reason =
             "its objects are being converted by a plan; each was validated against the new schema before that began";
@@ -148,7 +148,7 @@ fn own_waiver(planned: &Planned, rule: &str, check: &str, reason: &str) -> Waive
     Waiver {
         rule: Some(rule.to_owned()),
         check: Some(check.to_owned()),
-        object: Some(format!("{} {}", planned.change.object.kind, planned.change.object.name)),
+        object: Some(format!("{} {}", planned.object.kind, planned.object.name)),
         reason: reason.to_owned(),
         may_be_unused: true,
         ..Waiver::default()
@@ -156,7 +156,7 @@ fn own_waiver(planned: &Planned, rule: &str, check: &str, reason: &str) -> Waive
 }
 
 fn has_begun(planned: &Planned) -> bool {
-    planned.change.live.as_deref().is_some_and(|live| live.annotation(CONVERTING).is_some())
+    planned.live.as_deref().is_some_and(|live| live.annotation(CONVERTING).is_some())
 }
 
 /// Writes a rule's artefact, whether or not the plan is refused.
@@ -210,8 +210,8 @@ pub fn show_findings(run: &Run, setup: &Setup, plan: &Plan, findings: &[Finding]
     }
     let mut sources = setup.sources.clone();
     let masker = pushback_manifest::config::mask::Masker::new(&setup.config.diff_mask_rules);
-    for change in plan.objects.iter().map(|planned| &planned.change) {
-        if let (Some(desired), Some(positions)) = (&change.desired, &change.positions)
+    for planned in &plan.objects {
+        if let (Some(desired), Some(positions)) = (&planned.desired, &planned.positions)
             && !masker.masked_paths(desired).is_empty()
         {
             sources.hide(positions.file());

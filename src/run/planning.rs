@@ -171,7 +171,7 @@ pub fn show(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bool, b
         run.events.send(Event::Warning {
             code: warning.code.to_owned(),
             message: warning.message.clone(),
-            object: warning.object.map(|index| plan.objects[index].change.object.clone()),
+            object: warning.object.map(|index| plan.objects[index].object.clone()),
             position: warning.position.clone(),
         });
     }

@@ -12,7 +12,7 @@ use pushback_cluster::{ErrorKind, LocalLock};
 use pushback_deploy::apply::engine::{Engine, Outcome, Progress};
 use pushback_deploy::check::report::PolicyReport;
 use pushback_deploy::check::second_look::SecondLook;
-use pushback_deploy::plan::{Plan, entry};
+use pushback_deploy::plan::Plan;
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{Counts, Event};
@@ -307,7 +307,7 @@ impl Writing<'_> {
             let other = self.setup.counted_as(planned);
             let operation = match planned.reported_operation() {
                 Operation::Noop => other,
-                Operation::Exists => planned.change.live.is_none().then_some(Operation::Exists),
+                Operation::Exists => planned.live.is_none().then_some(Operation::Exists),
                 operation => Some(operation),
             };
             let Some(operation) = operation else { continue };
@@ -338,9 +338,9 @@ fn written(plan: &Plan, outcome: &Outcome) -> bool {
     outcome.progress.iter().zip(&plan.objects).all(|(progress, planned)| match progress {
         Progress::Done | Progress::Going => true,
         Progress::Waiting(_) | Progress::TimedOut(_) | Progress::NeverReady(_) => {
-            planned.change.operation != Operation::Delete
+            planned.operation() != Operation::Delete
         }
-        Progress::Pending | Progress::Skipped(_) | Progress::Stopped(_) => !planned.change.operation.writes(),
+        Progress::Pending | Progress::Skipped(_) | Progress::Stopped(_) => !planned.operation().writes(),
         Progress::Writing(_) | Progress::WriteFailed(_) => false,
     })
 }
@@ -348,10 +348,10 @@ fn written(plan: &Plan, outcome: &Outcome) -> bool {
 /// Objects that exist after the run, as far as is known.
 fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> Inventory {
     for ((planned, progress), known) in plan.objects.iter().zip(&outcome.progress).zip(&outcome.entries) {
-        let key = planned.change.object.key();
+        let key = planned.object.key();
         let waited =
             matches!(progress, Progress::Done | Progress::Waiting(_) | Progress::TimedOut(_) | Progress::NeverReady(_));
-        match planned.change.operation {
+        match planned.operation() {
             Operation::Create | Operation::Update | Operation::Replace if waited => {
                 if let Some(entry) = known {
                     inventory.insert(key, entry.clone());
@@ -370,8 +370,8 @@ fn final_inventory(plan: &Plan, mut inventory: Inventory, outcome: &Outcome) -> 
             Operation::Noop => {
                 // An object that the server compared and found equal is known from now on.
                 let known = inventory.get(&key).is_some_and(|entry| !entry.live_digest.is_empty());
-                if let (false, Some(live)) = (known, planned.change.live.as_deref()) {
-                    inventory.insert(key, entry(planned, live));
+                if let (false, Some(live)) = (known, planned.live.as_deref()) {
+                    inventory.insert(key, planned.entry(live));
                 }
             }
             _ => {}

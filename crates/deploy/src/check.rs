@@ -19,7 +19,7 @@ use pushback_preflight::waiver::Waiver;
 use pushback_preflight::{CascadeSize, is_shared, policy};
 
 use self::ahead::Ahead;
-use crate::plan::Plan;
+use crate::plan::{Plan, Planned};
 
 /// Result of running the rules.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub async fn run(
 /// Finds what is deleted together with the objects of a plan, whichever rules run. The answers are kept for the rules.
 /// A folder does not show it.
 pub async fn cascades(ahead: &Ahead, kinds: &Kinds, plan: &Plan) -> Vec<CascadeSize> {
-    let deletes = plan.objects.iter().any(|planned| planned.change.ends_live_object());
+    let deletes = plan.objects.iter().any(Planned::ends_live_object);
     let Ok(selection) = policy::select(Some(&["DestructiveChange".to_owned()]), None) else { return Vec::new() };
     if !deletes || !ahead.cluster().capabilities().server {
         return Vec::new();

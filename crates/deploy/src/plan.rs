@@ -11,7 +11,6 @@ pub mod body;
 mod build;
 mod carried;
 mod compare;
-mod compared;
 mod comparison;
 pub mod conflicts;
 pub mod conversion_backends;
@@ -32,6 +31,7 @@ pub mod ordering;
 pub mod original;
 mod ownership;
 pub mod part;
+mod planned;
 pub mod providers;
 pub mod quota;
 mod recreated;
@@ -59,16 +59,13 @@ use std::sync::Arc;
 
 use pushback_app::inventory::{Entry, Inventory};
 use pushback_app::record::{Observed, Record};
-use pushback_cluster::{Address, ClusterError, Kind};
-use pushback_crd::definition::CarryOver;
+use pushback_cluster::ClusterError;
 use pushback_events::OwnedObject;
 use pushback_manifest::InputError;
 use pushback_manifest::config::Config;
-use pushback_objects::{Finding, ObjectKey, ObjectRef, Position};
+use pushback_objects::{Finding, ObjectRef, Position};
 use pushback_preflight::rule::Judgement;
-use pushback_preflight::service_backend::pod_template;
-use pushback_preflight::{CascadeSize, Change, ChangeSet, Operation, Verification};
-use pushback_storage::converting::Conversion;
+use pushback_preflight::{CascadeSize, ChangeSet, Operation};
 
 pub use annotations::{Strategies, UpdateStrategy};
 pub use build::{Options, Request, build, build_delete};
@@ -76,100 +73,8 @@ use conversion_backends::ConversionBackend;
 pub use diff::FieldChange;
 pub use drift::NamedDrift;
 pub use graph::Graph;
+pub use planned::{Action, Difference, Planned, PlannedOperator};
 pub use view::{View, planned_lines};
-
-/// One planned object.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// The change as rules see it.
-    pub change: Change,
-    /// The kind of the object.
-    pub kind: Arc<Kind>,
-    /// Whether the kind is served only after a CRD of this set is applied.
-    pub kind_from_set: bool,
-    /// Whether this run changes the kind's definition: the server takes a moment to serve the new one.
-    pub kind_changes: bool,
-    /// What its annotations request.
-    pub strategies: Strategies,
-    /// The takeover of other deploy tools' fields: their entries in `managedFields` become ours first.
-    pub takeover: Option<takeover::Takeover>,
-    /// Whether the server is asked again right before the write: the plan has no answer, or a verdict rests on it.
-    pub asked_again: bool,
-    /// Objects that this run changes and that the server needs before it accepts this one.
-    pub after: Vec<ObjectKey>,
-    /// Parents that this run replaces or deletes, and with them the live object: it is created again after them.
-    pub recreated_after: Vec<ObjectKey>,
-    /// The fields that differ.
-    pub fields: Vec<FieldChange>,
-    /// Remarks for people.
-    pub notes: Vec<String>,
-    /// How kapp compares it with its copy of the manifest, if that is kept up to date.
-    pub original: Option<Arc<original::Rules>>,
-    /// Digest of the manifest, for the inventory.
-    pub manifest_digest: digest::BodyDigest,
-    /// Digest of what the app owns of the live object.
-    pub live_digest: digest::LiveDigest,
-    /// What the server said when it refused the change in a dry run, and its reason.
-    pub refused: Option<(String, String)>,
-    /// Whether the run waits for the object.
-    pub wait: bool,
-    /// What is done to the stored objects of a definition when it is written.
-    pub carry_over: Option<CarryOver>,
-    /// How its stored objects are converted, if their fields differ.
-    pub conversion: Option<Conversion>,
-    /// The operators of a definition whose objects are carried over.
-    pub operators: Vec<PlannedOperator>,
-    /// Whether a workload is paused, or will be by then, and goes on when this object's turn comes.
-    pub resumes: bool,
-}
-
-/// An operator of a definition whose objects are carried over. Its own change comes after the definition's.
-#[derive(Clone, Debug)]
-pub struct PlannedOperator {
-    /// Its index in the plan.
-    pub index: usize,
-    /// Its address.
-    pub address: Address,
-    /// Whether it is paused while objects are moved.
-    pub pauses: bool,
-}
-
-impl Planned {
-    /// Whether a deletion only releases the object from the app.
-    #[must_use]
-    pub fn is_orphaned(&self) -> bool {
-        self.change.orphaned
-    }
-
-    /// Returns whether an update changes no value: only who owns which field, or copies of the manifest in annotations.
-    #[must_use]
-    pub fn changes_no_value(&self) -> bool {
-        self.change.operation == Operation::Update
-            && self.fields.is_empty()
-            && self.change.verification == Verification::Server
-            && self.carry_over.is_none()
-            && !self.resumes
-    }
-
-    /// Returns the operation that is reported: an update that changes no value counts as unchanged, and is written.
-    #[must_use]
-    pub fn reported_operation(&self) -> Operation {
-        if self.changes_no_value() { Operation::Noop } else { self.change.operation }
-    }
-
-    /// Returns whether the object is a workload after the run: a Pod, or an object that makes Pods.
-    #[must_use]
-    pub fn makes_pods(&self) -> bool {
-        self.change.operation != Operation::Delete
-            && self.change.desired.as_deref().is_some_and(|desired| pod_template(desired).is_some())
-    }
-
-    /// Returns whether a workload is written, or resumed after a pause, in the default order.
-    pub fn is_changed_workload(&self) -> bool {
-        let is_changed = self.change.operation.applies() || self.resumes;
-        self.makes_pods() && is_changed && !self.strategies.no_default_order
-    }
-}
 
 /// Objects of the app that the plan does not cover.
 #[derive(Clone, Debug, Default)]
@@ -250,7 +155,7 @@ impl Plan {
     /// # Errors
     /// The changes cannot be ordered.
     pub fn add_variants(&mut self, further: Self, config: &Config) -> Result<(), PlanError> {
-        let is_change = |planned: &Planned| planned.change.operation != Operation::Noop;
+        let is_change = |planned: &Planned| planned.operation() != Operation::Noop;
         self.objects.extend(further.objects.into_iter().filter(is_change));
         self.refusals.extend(further.refusals);
         self.unable.extend(further.unable);
@@ -269,7 +174,7 @@ impl Plan {
                 self.observed.app.name.clone()
             },
             deletes_app: self.deletes_app,
-            changes: self.objects.iter().map(|planned| planned.change.clone()).collect(),
+            changes: self.objects.iter().map(Planned::change).collect(),
             kept: self.retained.objects.clone(),
             early_backends: conversion_backends::early(&self.objects, &self.graph, &self.conversions)
                 .map(ObjectRef::key)
@@ -280,7 +185,7 @@ impl Plan {
     /// Adds what is deleted together with objects of the plan.
     pub fn add_cascades(&mut self, cascades: Vec<CascadeSize>) {
         for cascade in &cascades {
-            let planned = self.objects.iter_mut().find(|planned| planned.change.object == cascade.object);
+            let planned = self.objects.iter_mut().find(|planned| planned.object == cascade.object);
             planned.into_iter().for_each(|planned| planned.notes.push(format!("{cascade} deleted with it")));
         }
         self.cascades = cascades;
@@ -312,7 +217,7 @@ impl Plan {
     /// Returns whether any object is written, if only to change the owners of its fields.
     #[must_use]
     pub fn has_writes(&self) -> bool {
-        self.objects.iter().any(|planned| planned.change.operation.writes())
+        self.objects.iter().any(|planned| planned.operation().writes())
     }
 
     /// Everything that exists now or may exist afterwards: the inventory while the run is in progress.
@@ -328,20 +233,20 @@ impl Plan {
             }
         }
         for planned in &self.objects {
-            let key = planned.change.object.key();
-            let live = planned.change.live.as_deref();
-            match planned.change.operation {
+            let key = planned.object.key();
+            let live = planned.live.as_deref();
+            match planned.operation() {
                 Operation::Noop => {
                     if let Some(live) = live
                         && (self.observed.inventory_void.is_some() || union.get(&key).is_none())
                     {
-                        union.insert(key, entry(planned, live));
+                        union.insert(key, planned.entry(live));
                     }
                 }
                 // Its digests are now void; its uid still proves ownership.
                 Operation::Create | Operation::Update | Operation::Replace | Operation::Delete => {
                     let uid = live.map(ObjectExt::uid).unwrap_or_default();
-                    let version = planned.change.object.version.clone();
+                    let version = planned.object.version.clone();
                     union.insert(key, Entry { version, uid: uid.to_owned(), ..Entry::default() });
                 }
                 Operation::Exists => {}
@@ -356,10 +261,10 @@ impl Plan {
         let mut kinds: Vec<_> = self
             .objects
             .iter()
-            .filter(|planned| with_deletes || planned.change.operation != Operation::Delete)
-            .filter(|planned| planned.change.operation != Operation::Exists)
+            .filter(|planned| with_deletes || planned.operation() != Operation::Delete)
+            .filter(|planned| planned.operation() != Operation::Exists)
             .map(|planned| {
-                let object = &planned.change.object;
+                let object = &planned.object;
                 (object.group.clone(), object.version.clone(), object.kind.clone())
             })
             .collect();
@@ -379,7 +284,7 @@ impl Plan {
         let mut namespaces: Vec<String> = self
             .objects
             .iter()
-            .map(|planned| match planned.change.object.namespace.as_str() {
+            .map(|planned| match planned.object.namespace.as_str() {
                 "" => "(cluster)".to_owned(),
                 namespace => namespace.to_owned(),
             })
@@ -390,18 +295,5 @@ impl Plan {
         namespaces.sort();
         namespaces.dedup();
         namespaces
-    }
-}
-
-/// The inventory entry for an object in this live state.
-#[must_use]
-pub fn entry(planned: &Planned, live: &serde_json::Value) -> Entry {
-    use pushback_objects::ObjectExt;
-    let digest = |body| planned.manifest_digest.of(body).to_owned();
-    Entry {
-        version: planned.change.object.version.clone(),
-        uid: live.uid().to_owned(),
-        manifest_digest: planned.change.desired.as_deref().map(digest).unwrap_or_default(),
-        live_digest: digest::live_digest(live),
     }
 }

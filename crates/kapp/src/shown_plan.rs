@@ -56,7 +56,7 @@ impl ShownPlan {
                 sides::set_beside(&mut sides, planned, previous);
             }
             changes.push(ShownChange {
-                object: planned.change.object.clone(),
+                object: planned.object.clone(),
                 operation: planned.reported_operation(),
                 sides,
             });
@@ -73,8 +73,9 @@ impl ShownPlan {
         }
         others.extend(going.iter().map(deleted_with_owner));
         let refused = plan.objects.iter().filter_map(|planned| {
-            let (message, reason) = planned.refused.clone()?;
-            let (object, operation) = (planned.change.object.clone(), planned.change.operation);
+            let error = &planned.refused.as_ref()?.error;
+            let (message, reason) = (error.message.clone(), error.reason.clone());
+            let (object, operation) = (planned.object.clone(), planned.operation());
             Some(FailedWrite { object, operation, message, reason })
         });
         Self { changes, others, refused: refused.collect() }
@@ -95,7 +96,7 @@ impl ShownChange {
 #[must_use]
 pub fn unwritten(config: &Config, planned: &Planned, wave: usize) -> Option<ShownChange> {
     let sides = || ChangeSides { awaited: Some(Awaited::Ready), ..sides::change_sides(planned, wave, false) };
-    let object = planned.change.object.clone();
+    let object = planned.object.clone();
     if planned.strategies.update == UpdateStrategy::Skip {
         let sides = sides();
         if sides.old.is_some() && sides.old != sides.new {
@@ -104,7 +105,7 @@ pub fn unwritten(config: &Config, planned: &Planned, wave: usize) -> Option<Show
     }
     // Only the object and the wait rules decide here.
     let is_ready = |live: &Value| tree::state(live, config.wait_rule(live)).0 == "ok";
-    if !planned.wait || planned.change.live.as_deref().is_none_or(is_ready) {
+    if !planned.wait || planned.live.as_deref().is_none_or(is_ready) {
         return None;
     }
     let sides = ChangeSides { old: None, new: None, ..sides() };

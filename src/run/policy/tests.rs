@@ -331,8 +331,8 @@ impl Trial {
             let ahead = Ahead::new(Arc::clone(&self.cluster), &selection);
             let ran = check::run(&ahead, &self.kinds, &plan, selection, known, &waivers, day).await;
             let writes = plan.objects.iter().map(|planned| {
-                let desired = planned.change.desired.as_deref().cloned().map(without_annotations);
-                (planned.change.operation, desired)
+                let desired = planned.desired.as_deref().cloned().map(without_annotations);
+                (planned.operation(), desired)
             });
             Some(TrialResult { report: ran.report, writes: writes.collect() })
         })

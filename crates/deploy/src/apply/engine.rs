@@ -44,7 +44,7 @@ use crate::check::second_look::SecondLook;
 use crate::plan::graph::Order;
 use crate::plan::saved::Deletion;
 use crate::plan::stored::StoredDifference;
-use crate::plan::{self, Plan, PlanWarning, Planned, refusal};
+use crate::plan::{Plan, PlanWarning, Planned, refusal};
 
 /// How long running requests may take after a signal.
 const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -100,10 +100,10 @@ impl ObjectState {
     /// Keeps what the record says of the object, and lets go of the rest: of thousands of objects that would be much.
     fn done(&mut self, planned: &Planned) {
         self.progress = Progress::Done;
-        if planned.change.operation.applies()
+        if planned.operation().applies()
             && let Some(object) = self.object.take()
         {
-            self.entry = Some(plan::entry(planned, &object));
+            self.entry = Some(planned.entry(&object));
         }
     }
 
@@ -230,13 +230,9 @@ impl<'a> Engine<'a> {
         events: Events,
     ) -> Self {
         let selector = format!("{}={}", plan.observed.app.label_key(), plan.label_value);
-        let node = |planned: &Planned| ObjectState {
-            progress: Progress::Pending,
-            object: planned.change.live.clone(),
-            entry: None,
-        };
-        let by_key =
-            plan.objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+        let node =
+            |planned: &Planned| ObjectState { progress: Progress::Pending, object: planned.live.clone(), entry: None };
+        let by_key = plan.objects.iter().enumerate().map(|(index, planned)| (planned.object.key(), index)).collect();
         let (give_up, gave_up) = watch::channel(false);
         Self {
             plan,
@@ -361,7 +357,7 @@ impl<'a> Engine<'a> {
     }
 
     fn is_deletion(&self, node: usize) -> bool {
-        self.plan.objects[node].change.operation == Operation::Delete
+        self.plan.objects[node].operation() == Operation::Delete
     }
 
     fn start_writes(&mut self) {
@@ -370,7 +366,7 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let planned = &self.plan.objects[node];
-            if planned.change.operation == Operation::Noop && !planned.resumes {
+            if planned.operation() == Operation::Noop && !planned.resumes {
                 self.wait_for(node, 0);
                 self.update_readiness(node);
                 continue;
@@ -378,10 +374,7 @@ impl<'a> Engine<'a> {
             self.nodes[node].progress =
                 Progress::Writing(Writing { started: Instant::now(), heard: PendingUpdates::default() });
             if planned.reported_operation().writes() {
-                self.events.send(Event::ChangeStart {
-                    object: planned.change.object.clone(),
-                    operation: planned.change.operation,
-                });
+                self.events.send(Event::ChangeStart { object: planned.object.clone(), operation: planned.operation() });
             }
             self.writes.ready.push_back(node);
         }
@@ -402,7 +395,7 @@ impl<'a> Engine<'a> {
 
     fn on_written(&mut self, node: usize, result: Result<Done, Failure>) {
         let planned = &self.plan.objects[node];
-        let operation = planned.change.operation;
+        let operation = planned.operation();
         // The next state is decided below; nothing reads this one until then.
         let written = std::mem::replace(&mut self.nodes[node].progress, Progress::Pending);
         let Progress::Writing(Writing { started, heard }) = written else { return };
@@ -423,7 +416,7 @@ impl<'a> Engine<'a> {
                 self.done.add_change(operation, self.plan.objects[node].is_orphaned());
             }
             self.events.send(Event::ChangeDone {
-                object: planned.change.object.clone(),
+                object: planned.object.clone(),
                 operation,
                 outcome: if is_going { ChangeOutcome::Requested } else { ChangeOutcome::Ok },
                 message: done.message,
@@ -444,7 +437,7 @@ impl<'a> Engine<'a> {
         }
         self.wait_for(node, generation);
         if is_going {
-            self.view.watches.ensure(&planned.kind, &planned.change.object.namespace);
+            self.view.watches.ensure(&planned.kind, &planned.object.namespace);
             self.update_deletion(node);
         } else {
             self.update_readiness(node);
@@ -467,7 +460,7 @@ impl<'a> Engine<'a> {
         match failure {
             Failure::Refused { refused, .. } => {
                 let mut refused = (**refused).clone();
-                let changes = ChangeSet { changes: vec![planned.change.clone()], ..ChangeSet::default() };
+                let changes = ChangeSet { changes: vec![planned.change()], ..ChangeSet::default() };
                 ReleaseMasks::new(self.config).hide(&changes, &mut refused.findings);
                 for finding in &refused.findings {
                     self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
@@ -475,7 +468,7 @@ impl<'a> Engine<'a> {
                 self.refused.push(refused);
             }
             Failure::Differs { message, differences } => {
-                let refused = difference_findings(&planned.change.object, message, differences);
+                let refused = difference_findings(&planned.object, message, differences);
                 for finding in refused.findings.iter().filter(|_| self.options.compares_writes) {
                     self.events.send(Event::Finding { finding: Box::new(finding.clone()), excerpt: None });
                 }
@@ -484,14 +477,14 @@ impl<'a> Engine<'a> {
             _ => {}
         }
         // It was written, or its old object deleted, and failed afterwards.
-        if let Some(operation) = self.writes.writer.written.of(&planned.change.object) {
+        if let Some(operation) = self.writes.writer.written.of(&planned.object) {
             self.done.add(operation);
         }
         self.incorrect += usize::from(failure.is_permanent());
         let stopped = matches!(failure, Failure::Stopped(_) | Failure::NotSent);
         self.events.send(Event::ChangeDone {
-            object: planned.change.object.clone(),
-            operation: planned.change.operation,
+            object: planned.object.clone(),
+            operation: planned.operation(),
             outcome: if stopped { ChangeOutcome::Skipped } else { ChangeOutcome::Failed },
             message: message.clone(),
             reason: failure.reason().to_owned(),
@@ -499,7 +492,7 @@ impl<'a> Engine<'a> {
         });
         if stopped {
             let is_unsent = matches!(failure, Failure::NotSent);
-            self.nodes[node].progress = match planned.change.operation {
+            self.nodes[node].progress = match planned.operation() {
                 _ if is_unsent => Progress::Pending,
                 Operation::Exists => still_absent(started),
                 _ => Progress::Stopped(message),
@@ -519,12 +512,12 @@ impl<'a> Engine<'a> {
         if self.plan.warnings.iter().any(is_told) {
             return;
         }
-        let change = &self.plan.objects[node].change;
-        let given = change.desired.as_deref().zip(change.positions.as_ref());
+        let planned = &self.plan.objects[node];
+        let given = planned.desired.as_deref().zip(planned.positions.as_ref());
         self.events.send(Event::Warning {
             code: "server".to_owned(),
             message: message.to_owned(),
-            object: Some(change.object.clone()),
+            object: Some(planned.object.clone()),
             position: given.and_then(|(object, positions)| refusal::place_of_warning(message, object, positions)),
         });
     }
@@ -537,7 +530,7 @@ impl<'a> Engine<'a> {
     ) -> Outcome {
         // What was only looked for is no write that was cut off.
         for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
-            if let (Operation::Exists, Progress::Writing(looking)) = (planned.change.operation, &state.progress) {
+            if let (Operation::Exists, Progress::Writing(looking)) = (planned.operation(), &state.progress) {
                 state.progress = still_absent(looking.started);
             }
         }
@@ -551,8 +544,8 @@ impl<'a> Engine<'a> {
         unfinished.extend(paused);
         let (mut progress, mut objects, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         for (state, planned) in self.nodes.into_iter().zip(&self.plan.objects) {
-            let written = state.object.as_deref().filter(|_| planned.change.operation.applies());
-            entries.push(state.entry.or_else(|| written.map(|object| plan::entry(planned, object))));
+            let written = state.object.as_deref().filter(|_| planned.operation().applies());
+            entries.push(state.entry.or_else(|| written.map(|object| planned.entry(object))));
             progress.push(state.progress);
             objects.push(state.object);
         }

@@ -41,7 +41,7 @@ use crate::plan::annotations::{self, CreateStrategy};
 use crate::plan::saved::Deletion;
 use crate::plan::saved::digests::set_otherwise_by_app;
 use crate::plan::takeover::Takeover;
-use crate::plan::{Planned, guard};
+use crate::plan::{Action, Planned, guard};
 
 /// How long the server may take to serve a changed definition; after that the object itself is wrong.
 const DEFINITION_LAG: Duration = Duration::from_secs(15);
@@ -156,7 +156,7 @@ impl Writer {
         started: Instant,
         slot: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Done, Failure> {
-        let object = &planned.change.object;
+        let object = &planned.object;
         if waits_for_the_old_object(planned) {
             slot.take();
         }
@@ -182,7 +182,7 @@ impl Writer {
             let Failure::Cluster(error) = &failure else { return Err(failure) };
             let patience = match lags_behind(error, planned) {
                 true => Patience::Lag,
-                false => patience(error, planned.change.operation, planned.kind_from_set),
+                false => patience(error, planned.operation(), planned.kind_from_set),
             };
             let limit = match patience {
                 Patience::None => return Err(failure),
@@ -191,7 +191,7 @@ impl Writer {
                 Patience::Long => self.timeout,
             };
             let left = (started + limit).saturating_duration_since(Instant::now());
-            if planned.change.operation == Operation::Exists && !left.is_zero() {
+            if planned.operation() == Operation::Exists && !left.is_zero() {
                 // Somebody may create it up to the last moment.
                 delay = EXISTS_POLL.min(left);
             } else if patience == Patience::Long && !left.is_zero() {
@@ -201,7 +201,7 @@ impl Writer {
             }
             slot.take();
             self.events.send(Event::Retry {
-                request: format!("{} {object}", planned.change.operation.as_str()),
+                request: format!("{} {object}", planned.operation().as_str()),
                 reason: error.message.clone(),
                 attempt,
                 delay: delay.into(),
@@ -239,8 +239,7 @@ impl Writer {
 
     /// A single attempt; secret values are masked in its messages.
     async fn once(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
-        let change = &planned.change;
-        let objects: Vec<&Value> = change.desired.as_deref().into_iter().chain(change.live.as_deref()).collect();
+        let objects: Vec<&Value> = planned.desired.as_deref().into_iter().chain(planned.live.as_deref()).collect();
         match self.once_unmasked(planned, address, deadline).await {
             Ok(mut done) => {
                 done.warnings.iter_mut().for_each(|text| *text = self.masker.hide(&objects, text));
@@ -262,21 +261,21 @@ impl Writer {
         if *self.gave_up.borrow() {
             return Err(Failure::NotSent);
         }
-        if let Some((message, reason)) = &planned.refused {
-            return Err(Failure::RefusedBefore(message.clone(), reason.clone()));
+        if let Some(refused) = &planned.refused {
+            return Err(Failure::RefusedBefore(refused.error.message.clone(), refused.error.reason.clone()));
         }
-        match planned.change.operation {
-            Operation::Create => self.create(planned, address, deadline).await,
-            Operation::Update => self.update(planned, address).await,
-            Operation::Replace if !planned.recreated_after.is_empty() => {
+        match planned.action {
+            Action::Create => self.create(planned, address, deadline).await,
+            Action::Update(_) => self.update(planned, address).await,
+            Action::Replace(_) if !planned.recreated_after.is_empty() => {
                 self.recreate(planned, address, deadline).await
             }
-            Operation::Replace => self.replace(planned, address, deadline).await,
-            Operation::Delete if planned.strategies.orphan => self.orphan(planned, address).await,
-            Operation::Delete => self.delete(planned, address).await,
-            Operation::Exists => self.exists(address).await,
-            Operation::Noop if planned.resumes => self.resumed(planned, address).await,
-            Operation::Noop => Ok(unchanged(planned.change.live.clone())),
+            Action::Replace(_) => self.replace(planned, address, deadline).await,
+            Action::Delete if planned.strategies.orphan => self.orphan(planned, address).await,
+            Action::Delete => self.delete(planned, address).await,
+            Action::Keep if planned.strategies.exists => self.exists(address).await,
+            Action::Keep if planned.resumes => self.resumed(planned, address).await,
+            Action::Keep => Ok(unchanged(planned.live.clone())),
         }
     }
 
@@ -290,7 +289,7 @@ impl Writer {
 
     async fn create(&self, planned: &Planned, address: &Address, deadline: Instant) -> Result<Done, Failure> {
         // The old object may still be terminating.
-        if planned.change.live.is_some() {
+        if planned.live.is_some() {
             self.wait_until_gone(planned, address, deadline).await?;
         }
         self.write_new(planned, address).await
@@ -298,11 +297,11 @@ impl Writer {
 
     /// Creates an object, and never takes over one that somebody else has created since planning.
     async fn write_new(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
-        let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
+        let body = planned.desired.as_deref().unwrap_or(&Value::Null);
         let only_new = if self.cluster.capabilities().server { guard::only_new(body) } else { body.clone() };
         // If it exists by now, the write itself gives the better error.
         let expected = match self.expected(planned, address, &only_new, None).await {
-            Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict => planned.change.result.clone(),
+            Err(Failure::Cluster(error)) if error.kind == ErrorKind::Conflict => planned.result.clone(),
             expected => expected?,
         };
         self.allowed()?;
@@ -315,7 +314,7 @@ impl Writer {
                 let is_ours = seen.label(&self.label_key) == body.label(&self.label_key) && has_own_identity(&seen);
                 // Of a definition preflight has to see what changes.
                 let may_be_taken =
-                    planned.strategies.create != CreateStrategy::Create && !planned.change.object.is_definition();
+                    planned.strategies.create != CreateStrategy::Create && !planned.object.is_definition();
                 let is_taken = may_be_taken && seen.label(&self.label_key).is_none();
                 if seen.is_terminating() || !(is_ours || is_taken) {
                     return Err(Failure::Taken(format!("{} {:?}", resource(&address.kind), address.name)));
@@ -326,8 +325,8 @@ impl Writer {
             other => other,
         };
         let written = written.map_err(Failure::Cluster)?;
-        self.written.note(planned, planned.change.operation);
-        let live = planned.change.live.as_ref();
+        self.written.note(planned, planned.operation());
+        let live = planned.live.as_ref();
         let done = self.done(planned, live, expected.as_deref(), written).await?;
         self.note_original(planned, address, body, done).await
     }
@@ -345,8 +344,8 @@ impl Writer {
 
     async fn update(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
         let mut state =
-            State { live: planned.change.live.clone(), takeover: planned.takeover.clone(), has_moved: false };
-        if let Some(CarryOver::WebhookFirst(first)) = &planned.carry_over {
+            State { live: planned.live.clone(), takeover: planned.difference().takeover.clone(), has_moved: false };
+        if let Some(CarryOver::WebhookFirst(first)) = &planned.difference().carry_over {
             return self.write_first(planned, address, first).await;
         }
         if let Some(seen) = self.carry_over(planned, address).await? {
@@ -372,8 +371,8 @@ impl Writer {
     }
 
     async fn update_once(&self, planned: &Planned, address: &Address, state: &mut State) -> Result<Done, Failure> {
-        let body = planned.change.desired.as_deref().unwrap_or(&Value::Null);
-        let is_known = planned.change.verification == Verification::Server || planned.takeover.is_some();
+        let body = planned.desired.as_deref().unwrap_or(&Value::Null);
+        let is_known = planned.verification == Verification::Server || planned.difference().takeover.is_some();
         if let Some(seen) = state.live.clone().filter(|_| state.has_moved && is_known) {
             state.takeover = self.seen_intent(planned, address, body, &seen, Compare::Values).await?;
             let now = self.still_the_same(planned, address, &seen).await?;
@@ -396,7 +395,7 @@ impl Writer {
         let expected = self.expected(planned, address, &guarded, state.live.as_ref()).await?;
         self.allowed()?;
         let mut written = self.cluster.apply(address, &guarded, options(planned)).await.map_err(Failure::Cluster)?;
-        self.written.note(planned, planned.change.operation);
+        self.written.note(planned, planned.operation());
         written.object = self.go_on(address, written.object).await?;
         let done = self.done(planned, state.live.as_ref(), expected.as_deref(), written).await?;
         self.note_original(planned, address, body, done).await
@@ -412,7 +411,7 @@ impl Writer {
     }
 
     async fn delete(&self, planned: &Planned, address: &Address) -> Result<Done, Failure> {
-        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let live = planned.live.as_deref().unwrap_or(&Value::Null);
         let (uid, mut resource_version) = (live.uid().to_owned(), live.resource_version().to_owned());
         for attempt in 0..=CONFLICTS {
             let arrivals = self.arrivals(planned).await;
@@ -455,7 +454,7 @@ impl Writer {
     /// After a conflict on an object to be deleted: its current state, or `None` if it is gone. Fails if it now belongs
     /// to another app, or its owner wants it kept.
     async fn still_ours(&self, planned: &Planned, address: &Address) -> Result<Option<Arc<Value>>, Failure> {
-        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let live = planned.live.as_deref().unwrap_or(&Value::Null);
         let seen = self.cluster.get(address).await.map_err(Failure::Cluster)?;
         // Another uid: ours is gone, and the name is taken by a new object.
         let Some(seen) = seen.filter(|seen| seen.uid() == live.uid()) else { return Ok(None) };
@@ -485,7 +484,7 @@ impl Writer {
         if !self.cluster.capabilities().server {
             return Ok(unchanged(None));
         }
-        let live = planned.change.live.as_deref().unwrap_or(&Value::Null);
+        let live = planned.live.as_deref().unwrap_or(&Value::Null);
         let mut resource_version = live.resource_version().to_owned();
         for attempt in 0..=CONFLICTS {
             let patch = Patch::Merge(json!({"metadata": {
@@ -520,9 +519,10 @@ impl Writer {
 
 /// Whether another object of its name has to go first.
 fn waits_for_the_old_object(planned: &Planned) -> bool {
-    match planned.change.operation {
-        Operation::Create => planned.change.live.is_some(),
-        operation => operation == Operation::Replace,
+    match planned.action {
+        Action::Create => planned.live.is_some(),
+        Action::Replace(_) => true,
+        Action::Update(_) | Action::Delete | Action::Keep => false,
     }
 }
 
@@ -561,7 +561,7 @@ fn unchanged(object: Option<Arc<Value>>) -> Done {
 /// Strict field validation for objects that had no server dry-run: an unknown field fails here, and nothing of the
 /// object is written.
 fn options(planned: &Planned) -> ApplyOptions {
-    let strict = matches!(planned.change.verification, Verification::NotVerified(_));
+    let strict = matches!(planned.verification, Verification::NotVerified(_));
     ApplyOptions { strict, ..ApplyOptions::WRITE }
 }
 

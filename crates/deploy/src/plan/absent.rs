@@ -7,15 +7,16 @@ use std::sync::Arc;
 use futures::future;
 use pushback_cluster::{Address, ApplyOptions, Cause, Cluster, ClusterError, ErrorKind, Kind};
 use pushback_objects::ObjectKey;
-use pushback_preflight::{Operation, Verification};
+use pushback_preflight::Verification;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::body::Body;
-use super::compared::Compared;
 use super::desired::Desired;
 use super::guard::{free_name, is_of_a_free_name, only_new};
 use super::live::Live;
+use super::refusal::Refusal;
+use super::{Action, Planned};
 
 /// The missing namespaces of a set.
 #[derive(Debug, Default)]
@@ -85,23 +86,25 @@ impl Absent {
         cluster: &dyn Cluster,
         desired: &Desired,
         body: Body,
-    ) -> Result<Compared, ClusterError> {
+    ) -> Result<Planned, ClusterError> {
         let namespace = &desired.object.namespace;
-        let mut compared = Compared::new(Operation::Create);
         let missing = self.namespaces.get(namespace);
         let reason = match missing.is_some_and(|missing| missing.is_awaited) {
             true => format!("Namespace {namespace} does not exist yet"),
             false => format!("Namespace {namespace} is created by this run"),
         };
-        compared.verification = Verification::NotVerified(reason);
-        compared.after = missing.map(|missing| missing.key.clone()).into_iter().collect();
         let mut place = Address::new(Arc::clone(&desired.kind), &self.elsewhere, &desired.object.name);
         place.name = free_name(&desired.object.name, &body.value);
-        compared.refused = self.refusal(cluster, desired, &place, &body.value).await?;
-        compared.elsewhere = compared.refused.is_some().then_some(place);
-        compared.body = Some(body.value);
-        compared.notes = body.notes;
-        Ok(compared)
+        let error = self.refusal(cluster, desired, &place, &body.value).await?;
+        Ok(Planned {
+            action: Action::Create,
+            desired: Some(body.value),
+            verification: Verification::NotVerified(reason),
+            refused: error.map(|error| Box::new(Refusal { elsewhere: Some(place), ..*Refusal::new(error) })),
+            after: missing.map(|missing| missing.key.clone()).into_iter().collect(),
+            notes: body.notes,
+            ..Planned::new(desired)
+        })
     }
 
     /// The server's refusal that applies in any namespace.

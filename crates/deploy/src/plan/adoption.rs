@@ -23,9 +23,8 @@ const OWNER_LABELS: [(&str, &str); 5] = [
 pub(super) fn warnings(objects: &[Planned], label_key: &str) -> Vec<PlanWarning> {
     let mut warnings = Vec::new();
     for (index, planned) in objects.iter().enumerate() {
-        let change = &planned.change;
-        let Some(live) = change.live.as_deref().filter(|live| live.label(label_key).is_none()) else { continue };
-        if !matches!(change.operation, Operation::Update | Operation::Replace) {
+        let Some(live) = planned.live.as_deref().filter(|live| live.label(label_key).is_none()) else { continue };
+        if !matches!(planned.operation(), Operation::Update | Operation::Replace) {
             continue;
         }
         if let Some(owner) = owner(live) {
@@ -34,10 +33,10 @@ pub(super) fn warnings(objects: &[Planned], label_key: &str) -> Vec<PlanWarning>
                 message: format!(
                     "{} exists and belongs to {owner}: the app takes it over, and deletes it when it is removed from the \
                      manifests",
-                    change.object
+                    planned.object
                 ),
                 object: Some(index),
-                position: change.locate(&[]),
+                position: planned.locate(&[]),
             });
         }
     }

@@ -8,11 +8,10 @@ use pushback_objects::duration::parse as parse_duration;
 use pushback_objects::object::split_api_version;
 use pushback_objects::suggest::nearest;
 use pushback_objects::{ObjectKey, PathSegment, Positions};
-use pushback_preflight::Operation;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{deploy_logs, helm};
+use super::{Action, Difference, deploy_logs, helm};
 
 pub const PREFIX: &str = "kapp.k14s.io/";
 
@@ -75,11 +74,11 @@ pub enum UpdateStrategy {
 }
 
 impl UpdateStrategy {
-    /// The operation for an update with this strategy.
-    pub(super) fn operation(self) -> Operation {
+    /// The action for an update with this strategy.
+    pub(super) fn action(self, difference: Box<Difference>) -> Action {
         match self {
-            Self::AlwaysReplace => Operation::Replace,
-            Self::Apply | Self::FallbackOnReplace | Self::Skip => Operation::Update,
+            Self::AlwaysReplace => Action::Replace(difference),
+            Self::Apply | Self::FallbackOnReplace | Self::Skip => Action::Update(difference),
         }
     }
 

@@ -12,17 +12,15 @@ use pushback_manifest::InputError;
 use pushback_manifest::config::Config;
 use pushback_manifest::config::mask::Masker;
 use pushback_objects::{Finding, ObjectExt, ObjectKey, ObjectRef};
-use pushback_preflight::{Change, Operation, Verification};
+use pushback_preflight::Verification;
 use pushback_storage::carry_over::StorageOptions;
 use serde_json::Value;
 
 use super::absent::Absent;
 use super::aggregated::Aggregated;
-use super::annotations;
 use super::base::{self, BasePlacement};
 use super::body::Stamp;
 use super::compare::compare_missing;
-use super::compared::Compared;
 use super::comparison::{Context, OwnershipOverride};
 use super::desired::Desired;
 use super::drift::{self, NamedDrift};
@@ -33,8 +31,9 @@ use super::recreated::{self, Parents};
 use super::unwanted::{Honoured, Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators, ordering,
-    original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
+    Action, Plan, PlanError, PlanWarning, Planned, Retained, UpdateStrategy, adoption, conversion_backends, misspelt,
+    operators, ordering, original, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled,
+    webhook_first,
 };
 
 /// The user's options for planning.
@@ -171,7 +170,7 @@ pub async fn build(
         expect_write,
         autoscaled: &autoscaled,
     };
-    let mut compared: Vec<Option<Compared>> = desired.iter().map(|_| None).collect();
+    let mut compared: Vec<Option<Planned>> = desired.iter().map(|_| None).collect();
     let to_be_filled = if is_server { quota::namespaces_of_new(&live, &absent, &desired) } else { BTreeSet::new() };
     let comparing = compare_missing(context, &live, &desired, &mut compared);
     let (result, quotas) = futures::join!(comparing, quota::read(cluster, kinds, &to_be_filled));
@@ -186,8 +185,8 @@ pub async fn build(
         desired = renamed;
         compare_missing(context, &live, &desired, &mut compared).await?;
     }
-    let mut pairs: Vec<(Desired, Compared)> =
-        desired.into_iter().zip(compared).filter_map(|(wanted, compared)| Some((wanted, compared?))).collect();
+    let mut pairs: Vec<(Desired, Planned)> =
+        desired.into_iter().zip(compared).filter_map(|(wanted, planned)| Some((wanted, planned?))).collect();
     ownership::check(cluster, &observed, &live, &pairs).await?;
 
     let mut refusals = Vec::new();
@@ -201,9 +200,9 @@ pub async fn build(
             position: None,
         });
     }
-    let covered = || pairs.iter().filter(|(wanted, compared)| part.covers_change(wanted, compared));
+    let covered = || pairs.iter().filter(|(wanted, planned)| part.covers_change(wanted, planned));
     let parents = match options.recreates_contents {
-        true => Parents::find(covered().map(|(wanted, compared)| (wanted, compared))),
+        true => Parents::find(covered().map(|(_, planned)| planned)),
         false => Parents::default(),
     };
     // An older version goes with the namespace that holds it, and nothing needs it afterwards.
@@ -219,7 +218,7 @@ pub async fn build(
     warnings.extend(left_alone.iter().filter_map(|object| left_alone_warning(object, &only_named)));
     let mut retained = Retained { objects: left_alone, unreadable: live.unreadable.keys().cloned().collect() };
     let is_kept = |planned: &mut Planned| options.no_prune || !part.covers_prune(planned);
-    retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.change.live));
+    retained.objects.extend(prunes.extract_if(.., is_kept).filter_map(|planned| planned.live));
     if options.recreates_contents {
         let deleted = Parents::deleted(&prunes);
         recreated::assign(&mut pairs, parents, &deleted, &live, &stamp);
@@ -228,8 +227,8 @@ pub async fn build(
             refusals.extend(recreated::below_deleted(&pairs, &deleted));
         }
     }
-    let is_left_out = |(wanted, compared): &mut (Desired, Compared)| {
-        compared.recreated_after.is_empty() && !part.covers_change(wanted, compared)
+    let is_left_out = |(wanted, planned): &mut (Desired, Planned)| {
+        planned.recreated_after.is_empty() && !part.covers_change(wanted, planned)
     };
     let left_out = pairs.extract_if(.., is_left_out);
     retained.objects.extend(left_out.filter_map(|(wanted, _)| live.objects.get(&wanted.object.key()).cloned()));
@@ -237,7 +236,7 @@ pub async fn build(
         protect_record_namespace(&observed, &prunes)?;
         protect_replaced_record_namespace(&observed, &pairs)?;
     }
-    prunes.iter().for_each(|planned| expect_write(&planned.change.object.namespace));
+    prunes.iter().for_each(|planned| expect_write(&planned.object.namespace));
     if is_server
         && let Some(error) = rivals::check(cluster, &observed, None, &prunes, &pairs, &ownership_override).await?
     {
@@ -251,11 +250,11 @@ pub async fn build(
     let providers = providers(&pairs, &prunes);
     let mut unable = Vec::new();
     let mut objects = Vec::with_capacity(pairs.len() + prunes.len());
-    for (index, (wanted, compared)) in pairs.into_iter().enumerate() {
-        let kind_changes = providers.changes_kind_of(&wanted);
-        let mut compared = settle(&wanted, compared, &providers, options, &mut refusals, &mut unable);
-        if compared.verification == Verification::Refused {
-            for further in misspelt::further(cluster, &wanted, &compared).await {
+    for (index, (wanted, mut planned)) in pairs.into_iter().enumerate() {
+        planned.kind_changes = providers.changes_kind_of(&wanted);
+        settle(&wanted, &mut planned, &providers, options, &mut refusals, &mut unable);
+        if planned.verification == Verification::Refused {
+            for further in misspelt::further(cluster, &wanted, &planned).await {
                 let is_same = |known: &Finding| {
                     (&known.object, &known.path, &known.message) == (&further.object, &further.path, &further.message)
                 };
@@ -264,23 +263,23 @@ pub async fn build(
                 }
             }
         }
-        if is_server && let Verification::NotVerified(reason) = &compared.verification {
-            compared.notes.push(format!("not verified by the server: {reason}"));
+        if is_server && let Verification::NotVerified(reason) = &planned.verification {
+            planned.notes.push(format!("not verified by the server: {reason}"));
         }
-        for message in &compared.warnings {
-            let position = refusal::place_of_warning(message, &wanted.value, &wanted.positions);
-            warnings.push(PlanWarning { code: "server", message: message.clone(), object: Some(index), position });
+        for message in std::mem::take(&mut planned.warnings) {
+            let position = refusal::place_of_warning(&message, &wanted.value, &wanted.positions);
+            warnings.push(PlanWarning { code: "server", message, object: Some(index), position });
         }
-        let asked_again = is_server && is_asked_again(&wanted, &compared);
-        let original = stamp.original.filter(|_| compared.body.as_deref().is_some_and(has_copy)).cloned();
-        objects.push(Planned { kind_changes, asked_again, original, ..planned(wanted, compared, app.label_key()) });
+        planned.original = stamp.original.filter(|_| planned.desired.as_deref().is_some_and(has_copy)).cloned();
+        planned.wait = is_awaited(&planned, app.label_key());
+        objects.push(planned);
     }
     objects.extend(prunes);
     webhook_first::assign(&mut objects);
     operators::assign(&mut objects, options.crds_first);
     stale_pods::note(&mut objects, is_server);
     for planned in objects.iter_mut().filter(|planned| planned.changes_no_value()) {
-        let note = ownership_note(&planned.change);
+        let note = ownership_note(planned);
         planned.notes.insert(0, note.to_owned());
     }
     refusal::merge_missing_namespaces(&mut refusals);
@@ -343,9 +342,8 @@ pub async fn build_delete(request: Request<'_>, expect_write: &(dyn Fn(&str) + S
         kinds,
         Honoured { is_server: cluster.capabilities().server, helm: options.honours_helm },
     );
-    let is_kept =
-        |planned: &mut Planned| planned.change.live.as_deref().is_some_and(|live| !selection.covers_deletion(live));
-    let mut kept: Vec<Arc<Value>> = objects.extract_if(.., is_kept).filter_map(|planned| planned.change.live).collect();
+    let is_kept = |planned: &mut Planned| planned.live.as_deref().is_some_and(|live| !selection.covers_deletion(live));
+    let mut kept: Vec<Arc<Value>> = objects.extract_if(.., is_kept).filter_map(|planned| planned.live).collect();
     // What cannot be listed may be outside of the part.
     let deletes_app = kept.is_empty() && (selection.is_empty() || live.unreadable.is_empty());
     let unable: Vec<String> = live
@@ -384,7 +382,7 @@ pub async fn build_delete(request: Request<'_>, expect_write: &(dyn Fn(&str) + S
 /// Refuses to prune the record's namespace, which would delete record and lock too; only deleting the app may.
 fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(), PlanError> {
     let home = &observed.app.namespace;
-    let is_home = |planned: &&Planned| holds_record(observed, &planned.change.object) && !planned.is_orphaned();
+    let is_home = |planned: &&Planned| holds_record(observed, &planned.object) && !planned.is_orphaned();
     match prunes.iter().find(is_home) {
         None => Ok(()),
         Some(_) => Err(PlanError::Input(vec![InputError {
@@ -399,9 +397,9 @@ fn protect_record_namespace(observed: &Observed, prunes: &[Planned]) -> Result<(
 }
 
 /// Refuses to replace the record's namespace: record and lock would be deleted in the middle of the run.
-fn protect_replaced_record_namespace(observed: &Observed, pairs: &[(Desired, Compared)]) -> Result<(), PlanError> {
-    let is_replaced = |(wanted, compared): &&(Desired, Compared)| {
-        compared.operation == Operation::Replace && holds_record(observed, &wanted.object)
+fn protect_replaced_record_namespace(observed: &Observed, pairs: &[(Desired, Planned)]) -> Result<(), PlanError> {
+    let is_replaced = |(wanted, planned): &&(Desired, Planned)| {
+        matches!(planned.action, Action::Replace(_)) && holds_record(observed, &wanted.object)
     };
     match pairs.iter().find(is_replaced) {
         None => Ok(()),
@@ -472,69 +470,23 @@ fn forget<'a>(
     forgets
 }
 
-/// Whether a removal may depend on the server's answer right before the write: every definition, and every existing
-/// object that was not verified. A new object that was not verified is checked by its strict write.
-fn is_asked_again(wanted: &Desired, compared: &Compared) -> bool {
-    let writes = compared.operation.applies();
-    let is_unknown = matches!(compared.verification, Verification::NotVerified(_));
-    let may_lose = wanted.object.is_definition() || (is_unknown && compared.operation == Operation::Update);
-    writes && may_lose && !compared.no_dry_run
-}
-
-fn planned(wanted: Desired, compared: Compared, label_key: &str) -> Planned {
-    let mut object = wanted.object;
-    object.version.clone_from(&wanted.kind.version);
-    // An object that is only checked, or left to others, is not waited for; without the label no watch would see
-    // it either.
-    let left_alone = match compared.operation {
-        Operation::Exists => true,
-        Operation::Noop => compared.live.as_deref().is_some_and(|live| live.label(label_key).is_none()),
-        Operation::Create | Operation::Update | Operation::Replace | Operation::Delete => false,
+/// Returns whether the run waits for an object. One that is only checked, or left to others, is not waited for; without
+/// the label no watch would see it either.
+fn is_awaited(planned: &Planned, label_key: &str) -> bool {
+    let is_left_alone = match planned.action {
+        Action::Keep if planned.strategies.exists => true,
+        Action::Keep => planned.live.as_deref().is_some_and(|live| live.label(label_key).is_none()),
+        Action::Create | Action::Update(_) | Action::Replace(_) | Action::Delete => false,
     };
-    Planned {
-        change: Change {
-            object,
-            resource: wanted.kind.plural.clone(),
-            namespaced: wanted.kind.namespaced,
-            operation: compared.operation,
-            desired: compared.body.or(Some(wanted.value)),
-            live: compared.live,
-            result: compared.result,
-            verification: compared.verification,
-            positions: Some(wanted.positions),
-            orphaned: false,
-            taken_from: compared.taken_from,
-        },
-        wait: !left_alone
-            && !wanted.strategies.disable_wait
-            && (compared.operation == Operation::Create
-                || !compared.recreated_after.is_empty()
-                || wanted.strategies.update != annotations::UpdateStrategy::Skip),
-        kind: wanted.kind,
-        kind_from_set: wanted.kind_from_set,
-        kind_changes: false,
-        asked_again: false,
-        strategies: wanted.strategies,
-        takeover: compared.takeover,
-        after: compared.after,
-        recreated_after: compared.recreated_after,
-        refused: compared.refused.map(|error| (error.message, error.reason)),
-        fields: compared.fields,
-        notes: compared.notes,
-        carry_over: compared.carry_over,
-        conversion: compared.conversion,
-        operators: Vec::new(),
-        resumes: false,
-        original: None,
-        manifest_digest: compared.manifest_digest,
-        live_digest: compared.live_digest,
-    }
+    let is_new = matches!(planned.action, Action::Create) || !planned.recreated_after.is_empty();
+    let is_skipped = planned.strategies.update == UpdateStrategy::Skip && !is_new;
+    !is_left_alone && !is_skipped && !planned.strategies.disable_wait
 }
 
 /// Returns the note of an update that changes no value.
-fn ownership_note(change: &Change) -> &'static str {
+fn ownership_note(planned: &Planned) -> &'static str {
     let copy = |object: &Option<Arc<Value>>| object.as_deref().is_some_and(has_copy);
-    if copy(&change.live) == copy(&change.desired) {
+    if copy(&planned.live) == copy(&planned.desired) {
         "only field ownership changes"
     } else {
         "only field ownership and kapp's copy of the manifest change"
@@ -544,51 +496,50 @@ fn ownership_note(change: &Change) -> &'static str {
 /// Decides what a server's refusal means, now that the whole set is known; a final one stays in `refused`.
 fn settle(
     wanted: &Desired,
-    mut compared: Compared,
+    planned: &mut Planned,
     providers: &Providers,
     options: &Options,
     refusals: &mut Vec<Finding>,
     unable: &mut Vec<String>,
-) -> Compared {
-    let changes_kind = providers.changes_kind_of(wanted);
-    let Some(error) = compared.refused.take() else {
-        if compared.operation.writes() && compared.verification == Verification::Server && changes_kind {
+) {
+    let Some(refused) = planned.refused.take() else {
+        if planned.operation().writes() && planned.verification == Verification::Server && planned.kind_changes {
             let reason = format!("the CustomResourceDefinition of {} is changed by this run", wanted.object.kind);
-            compared.verification = Verification::NotVerified(reason);
+            planned.verification = Verification::NotVerified(reason);
         }
-        return compared;
+        return;
     };
+    let error = &refused.error;
     // A rule of the Config that fails is nobody else's doing.
-    let explained = (error.kind != ErrorKind::Configuration).then(|| providers.explain(wanted, &error)).flatten();
-    if let Some(explained) = explained {
-        compared.verification = Verification::NotVerified(explained.reason);
-        compared.after = explained.after;
+    let explained = (error.kind != ErrorKind::Configuration).then(|| providers.explain(wanted, error)).flatten();
+    planned.verification = if let Some(explained) = explained {
+        planned.after = explained.after;
+        Verification::NotVerified(explained.reason)
     } else if error.kind == ErrorKind::Forbidden && options.tolerate_forbidden {
-        compared.verification = Verification::NotVerified(format!("compared without the server: {}", error.message));
+        Verification::NotVerified(format!("compared without the server: {}", error.message))
     } else if error.kind == ErrorKind::Unsupported {
-        compared.no_dry_run = true;
-        compared.verification = Verification::NotVerified(error.message);
+        planned.no_dry_run = true;
+        Verification::NotVerified(error.message.clone())
     } else if matches!(error.kind, ErrorKind::WebhookUnavailable | ErrorKind::Server | ErrorKind::Protocol) {
         // A webhook may answer by the time of the write, which is tried until then.
         if options.strict || error.kind != ErrorKind::WebhookUnavailable {
             unable.push(format!("{} could not be verified by the server: {}", wanted.object, error.message));
         }
-        compared.verification = Verification::NotVerified(error.message);
+        Verification::NotVerified(error.message.clone())
     } else {
-        refusals.extend(refusal::findings(wanted, &error, compared.only_as_new));
-        compared.verification = Verification::Refused;
-        compared.refused = Some(error);
-    }
-    compared
+        refusals.extend(refusal::findings(wanted, error, refused.only_as_new));
+        planned.refused = Some(refused);
+        Verification::Refused
+    };
 }
 
-fn providers(pairs: &[(Desired, Compared)], prunes: &[Planned]) -> Providers {
+fn providers(pairs: &[(Desired, Planned)], prunes: &[Planned]) -> Providers {
     let mut providers = Providers::default();
-    for (wanted, compared) in pairs {
-        providers.add(&wanted.object.key(), Some(&wanted.value), compared.operation.writes());
+    for (wanted, planned) in pairs {
+        providers.add(&wanted.object.key(), Some(&wanted.value), planned.operation().writes());
     }
     for planned in prunes {
-        providers.add(&planned.change.object.key(), planned.change.live.as_deref(), true);
+        providers.add(&planned.object.key(), planned.live.as_deref(), true);
     }
     providers
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use pushback_cluster::{Address, ClusterError, ErrorKind, estimate};
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, dropped_versions};
 use pushback_objects::{ObjectExt, ObjectRef};
-use pushback_preflight::{Operation, Verification};
+use pushback_preflight::Verification;
 use pushback_storage::replacement::{Replacement, way};
 use serde_json::Value;
 
-use super::compared::Compared;
 use super::comparison::Context;
 use super::diff::{self, DiffOptions};
+use super::refusal::Refusal;
+use super::{Action, Difference, Planned};
 
 /// The annotation of a definition that allows less than `--storage`.
 const ANNOTATION: &str = "pushback.dev/storage";
@@ -25,16 +26,16 @@ pub(super) async fn before(
     address: &Address,
     live: &Arc<Value>,
     body: &Arc<Value>,
-    compared: &mut Compared,
+    planned: &mut Planned,
 ) -> Result<bool, ClusterError> {
     if let Some(refused) = half_converted(context, live, body) {
-        compared.refused = Some(refused);
+        planned.refused = Some(Refusal::new(refused));
         return Ok(true);
     }
     let Some(replacement) = replacement(context, live, body) else { return Ok(false) };
     let dropped = dropped_versions(live, body).join(" and ");
     let storage = StoredState::of(body).storage.unwrap_or_default();
-    compared.notes.push(match &replacement.way {
+    planned.notes.push(match &replacement.way {
         None | Some(CarryOver::After | CarryOver::Done | CarryOver::WebhookFirst(_)) => return Ok(false),
         Some(CarryOver::Before) => {
             format!("objects that are stored in {dropped} are moved to the storage version first, and that is proved")
@@ -50,11 +51,14 @@ pub(super) async fn before(
             )
         }
     });
-    compared.refused = replacement.obstacle(context.cluster, address, live, body).await?;
-    compared.operation = Operation::Update;
-    compared.fields = diff::diff(live, &estimate::applied(live, body), &DiffOptions::default());
-    compared.verification = Verification::NotVerified("its stored objects are moved first".to_owned());
-    (compared.carry_over, compared.conversion) = (replacement.way, replacement.conversion);
+    planned.refused = replacement.obstacle(context.cluster, address, live, body).await?.map(Refusal::new);
+    planned.action = Action::Update(Box::new(Difference {
+        fields: diff::diff(live, &estimate::applied(live, body), &DiffOptions::default()),
+        carry_over: replacement.way,
+        conversion: replacement.conversion,
+        ..Difference::default()
+    }));
+    planned.verification = Verification::NotVerified("its stored objects are moved first".to_owned());
     Ok(true)
 }
 
@@ -84,19 +88,21 @@ pub(super) async fn after(
     address: &Address,
     live: &Value,
     body: &Arc<Value>,
-    compared: &mut Compared,
+    planned: &mut Planned,
 ) -> Result<(), ClusterError> {
     let Some(replacement) = replacement(context, live, body) else { return Ok(()) };
     if replacement.way == Some(CarryOver::After) {
         // Also if an earlier run has written the definition, and left its objects where they were.
-        compared.operation = Operation::Update;
-        compared.verification = Verification::Server;
+        planned.action = Action::Update(std::mem::take(&mut planned.action).into_difference());
+        planned.verification = Verification::Server;
         let storage = StoredState::of(body).storage.unwrap_or_default();
-        compared.notes.push(format!("its objects are moved to {storage} once it is written, and that is proved"));
-        compared.refused = replacement.obstacle(context.cluster, address, live, body).await?;
+        planned.notes.push(format!("its objects are moved to {storage} once it is written, and that is proved"));
+        planned.refused = replacement.obstacle(context.cluster, address, live, body).await?.map(Refusal::new);
     }
     let is_after = |way: &CarryOver| matches!(way, CarryOver::After | CarryOver::Done);
-    compared.carry_over = replacement.way.filter(is_after).filter(|_| compared.operation.writes());
+    if let Some(difference) = planned.action.difference_mut() {
+        difference.carry_over = replacement.way.filter(is_after);
+    }
     Ok(())
 }
 

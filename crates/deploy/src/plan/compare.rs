@@ -12,7 +12,7 @@ use pushback_cluster::managed_fields as fields;
 use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, Guard, estimate};
 use pushback_objects::object::{is_custom_group, split_api_version};
 use pushback_objects::{ObjectExt, ObjectRef};
-use pushback_preflight::{Operation, Verification};
+use pushback_preflight::Verification;
 use pushback_storage::operators;
 use serde_json::{Value, json};
 
@@ -21,7 +21,6 @@ use super::aggregated;
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body};
 use super::carried;
-use super::compared::Compared;
 use super::comparison::Context;
 use super::conflicts;
 use super::desired::Desired;
@@ -29,8 +28,8 @@ use super::diff::{self, DiffOptions};
 use super::digest::{is_secret, own_entry};
 use super::guard::refusal_as_new;
 use super::live::Live;
-use super::original;
-use super::takeover;
+use super::refusal::Refusal;
+use super::{Action, Difference, Planned, original, takeover};
 
 /// Objects compared concurrently: as many as the cluster may ever have requests under way.
 const CONCURRENCY: usize = 256;
@@ -43,7 +42,7 @@ pub(super) async fn compare_missing(
     context: Context<'_>,
     live: &Live,
     desired: &[Desired],
-    compared: &mut [Option<Compared>],
+    compared: &mut [Option<Planned>],
 ) -> Result<(), ClusterError> {
     let missing: Vec<usize> = (0..desired.len()).filter(|index| compared[*index].is_none()).collect();
     let comparisons = missing.into_iter().map(|index| async move {
@@ -53,7 +52,7 @@ pub(super) async fn compare_missing(
         let is_server = context.cluster.capabilities().server;
         let is_of_version = |live: &&Arc<Value>| split_api_version(live.text("/apiVersion")).1 == wanted.object.version;
         let listed = listed.filter(|live| !is_server || is_of_version(live)).cloned();
-        compare(context, wanted, listed).await.map(|compared| (index, compared))
+        compare(context, wanted, listed).await.map(|planned| (index, planned))
     });
     let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
     while let Some(result) = running.next().await {
@@ -64,58 +63,56 @@ pub(super) async fn compare_missing(
 }
 
 /// Compares one object.
-async fn compare(
-    context: Context<'_>,
-    desired: &Desired,
-    listed: Option<Arc<Value>>,
-) -> Result<Compared, ClusterError> {
-    let mut compared = compare_unmasked(context, desired, listed).await?;
-    if let (Some(rules), Some(body)) = (context.stamp.original, &mut compared.body)
-        && compared.operation.writes()
-    {
-        rules.note(body, compared.result.as_mut());
-        original::hide(&mut compared.fields);
+async fn compare(context: Context<'_>, desired: &Desired, listed: Option<Arc<Value>>) -> Result<Planned, ClusterError> {
+    let mut planned = compare_unmasked(context, desired, listed).await?;
+    if let (Some(rules), true) = (context.stamp.original, planned.operation().writes()) {
+        if let Some(body) = &mut planned.desired {
+            rules.note(body, planned.result.as_mut());
+        }
+        if let Some(difference) = planned.action.difference_mut() {
+            original::hide(&mut difference.fields);
+        }
     }
-    compared.taken_from = conflicts::taken_from(&compared, context.masker, context.policy_masker);
-    compared.notes.extend(conflicts::notes(&compared.taken_from));
+    let live = planned.live.as_deref();
+    if let (Action::Update(difference), Some(live)) = (&mut planned.action, live) {
+        let Context { masker, policy_masker, .. } = context;
+        difference.taken_from =
+            conflicts::taken_from(live, planned.result.as_deref(), &difference.fields, masker, policy_masker);
+        planned.notes.extend(conflicts::notes(&difference.taken_from));
+    }
     // Config defines the masks; the cluster only knows Secrets.
-    let live = compared.live.clone();
-    let objects: Vec<&Value> = std::iter::once(&*desired.value).chain(live.as_deref()).collect();
-    for text in compared.notes.iter_mut().chain(&mut compared.warnings) {
+    let objects: Vec<&Value> = std::iter::once(&*desired.value).chain(live).collect();
+    for text in planned.notes.iter_mut().chain(&mut planned.warnings) {
         *text = context.masker.hide(&objects, text);
     }
-    if let Some(error) = &mut compared.refused {
-        error.rewrite(|text| context.masker.hide(&objects, text));
+    if let Some(refused) = &mut planned.refused {
+        refused.error.rewrite(|text| context.masker.hide(&objects, text));
     }
-    Ok(compared)
+    Ok(planned)
 }
 
 async fn compare_unmasked(
     context: Context<'_>,
     desired: &Desired,
     listed: Option<Arc<Value>>,
-) -> Result<Compared, ClusterError> {
+) -> Result<Planned, ClusterError> {
     let address = Address::new(Arc::clone(&desired.kind), &desired.object.namespace, &desired.object.name);
     if desired.strategies.exists {
-        let mut compared = Compared::new(Operation::Exists);
-        if !desired.kind_from_set {
-            // It is looked for again at its turn: what cannot be read now is only not shown.
-            compared.live = context.cluster.get(&address).await.ok().flatten();
-        }
-        return Ok(compared);
+        // It is looked for again at its turn: what cannot be read now is only not shown.
+        let live = match desired.kind_from_set {
+            true => None,
+            false => context.cluster.get(&address).await.ok().flatten(),
+        };
+        return Ok(Planned { live, ..Planned::new(desired) });
     }
     if listed.is_none() {
         (context.expect_write)(&desired.object.namespace);
     }
     if desired.kind_from_set && listed.is_none() {
-        let mut compared = Compared::new(Operation::Create);
-        let body = body::build(desired, None, context.stamp);
         let is_known = !context.known_kinds.versions(&desired.object.group, &desired.object.kind).is_empty();
         let done = if is_known { "changed" } else { "created" };
-        compared.verification =
-            Verification::NotVerified(format!("its CustomResourceDefinition is {done} by this run"));
-        compared.body = Some(body.value);
-        return Ok(compared);
+        let reason = format!("its CustomResourceDefinition is {done} by this run");
+        return Ok(unverified_create(desired, body::build(desired, None, context.stamp), reason));
     }
     if let Some(live) = listed {
         return with_live(context, desired, &address, live).await;
@@ -128,11 +125,8 @@ async fn compare_unmasked(
     }
     let body = body::build(desired, None, context.stamp);
     if aggregated {
-        let mut compared = Compared::new(Operation::Create);
-        compared.no_dry_run = true;
-        compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
-        compared.body = Some(body.value);
-        return Ok(compared);
+        let planned = unverified_create(desired, body, aggregated::reason(&desired.kind));
+        return Ok(Planned { no_dry_run: true, ..planned });
     }
     if context.absent.lacks_namespace_of(desired) {
         return context.absent.compare(context.cluster, desired, body).await;
@@ -158,18 +152,27 @@ async fn compare_unmasked(
     if let Some(live) = live {
         return with_live(context, desired, &address, live).await;
     }
-    let mut compared = Compared::new(Operation::Create);
-    match answer {
-        Ok(written) => {
-            compared.verification = Verification::Server;
-            compared.warnings = written.warnings;
-            compared.result = Some(without_managers(written.object));
-        }
-        Err(error) => compared.refused = Some(error),
+    let planned =
+        Planned { action: Action::Create, desired: Some(body.value), notes: body.notes, ..Planned::new(desired) };
+    Ok(match answer {
+        Ok(written) => Planned {
+            verification: Verification::Server,
+            warnings: written.warnings,
+            result: Some(without_managers(written.object)),
+            ..planned
+        },
+        Err(error) => Planned { refused: Some(Refusal::new(error)), ..planned },
+    })
+}
+
+/// A create that the server cannot check in a dry run.
+fn unverified_create(desired: &Desired, body: Body, reason: String) -> Planned {
+    Planned {
+        action: Action::Create,
+        desired: Some(body.value),
+        verification: Verification::NotVerified(reason),
+        ..Planned::new(desired)
     }
-    compared.body = Some(body.value);
-    compared.notes = body.notes;
-    Ok(compared)
 }
 
 /// Compares with one state of the live object. `guard` says whether the server's answers must be about this very state.
@@ -179,63 +182,59 @@ async fn with_state(
     address: &Address,
     live: Arc<Value>,
     guard: Guard,
-) -> Result<Compared, ClusterError> {
+) -> Result<Planned, ClusterError> {
     let Body { value: body, notes, failed } = body::build(desired, Some(&live), context.stamp);
-    let mut compared = Compared::new(Operation::Noop);
-    compared.notes = notes;
-    compared.live = Some(Arc::clone(&live));
+    let mut planned = Planned { live: Some(Arc::clone(&live)), notes, ..Planned::new(desired) };
     if let (Some(label_value), Some(other)) = (context.stamp.label_value, live.label(context.stamp.label_key))
         && other != label_value
         && !context.ownership_override.allows(other)
     {
-        compared.foreign_app = Some(other.to_owned());
-        return Ok(compared);
+        planned.foreign_app = Some(other.to_owned());
+        return Ok(planned);
     }
     // An object of the app may have been labelled by hand; a record is never an app's object.
     if pushback_objects::bookkeeping::record_of(&live).is_some() && !is_known(context, desired, &live) {
-        compared.foreign_app = Some(String::new());
-        return Ok(compared);
+        planned.foreign_app = Some(String::new());
+        return Ok(planned);
     }
     // While two records list an object, each app takes it only if told to: neither knows which wrote last.
     if let Some(claim) = context.claims.owners.get(&desired.object.key())
         && !context.ownership_override.allows(&claim.label_value)
     {
-        compared.foreign_app = Some(claim.label_value.clone());
-        return Ok(compared);
+        planned.foreign_app = Some(claim.label_value.clone());
+        return Ok(planned);
     }
     if live.is_terminating() {
-        compared.operation = Operation::Create;
-        compared.body = Some(body::build(desired, None, context.stamp).value);
-        compared.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
-        return Ok(compared);
+        planned.action = Action::Create;
+        planned.desired = Some(body::build(desired, None, context.stamp).value);
+        planned.verification = Verification::NotVerified("the old object is still being deleted".to_owned());
+        return Ok(planned);
     }
+    planned.desired = Some(Arc::clone(&body));
     if let Some(why) = failed {
-        compared.operation = Operation::Update;
-        compared.body = Some(body);
-        compared.refused = Some(ClusterError::new(ErrorKind::Configuration, why));
-        return Ok(compared);
+        planned.action = Action::Update(Box::default());
+        planned.refused = Some(Refusal::new(ClusterError::new(ErrorKind::Configuration, why)));
+        return Ok(planned);
     }
     let skipped = desired.strategies.update == UpdateStrategy::Skip;
     let is_paused = context.cluster.capabilities().server && operators::paused_replicas(&live).is_some();
     let is_trusted = context.trust_digests && !is_paused && !carried::moves_objects(context, &live, &body);
-    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &compared)) {
-        compared.body = Some(body);
-        return Ok(compared);
+    if skipped || (is_trusted && is_unchanged(context, desired, &body, &live, &planned)) {
+        return Ok(planned);
     }
     (context.expect_write)(&desired.object.namespace);
     if context.aggregated.serves(context.cluster, &desired.kind).await? {
-        compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
+        let fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
         // Fields that the manifest no longer sets show up only in the manifest.
         let known = context.inventory.get(&desired.object.key()).map(|entry| entry.manifest_digest.as_str());
         let manifest_differs =
-            known.is_some_and(|known| !known.is_empty() && known != compared.manifest_digest.of(&body));
-        if manifest_differs || !compared.fields.is_empty() {
-            compared.operation = Operation::Update;
-            compared.no_dry_run = true;
-            compared.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
+            known.is_some_and(|known| !known.is_empty() && known != planned.manifest_digest.of(&body));
+        if manifest_differs || !fields.is_empty() {
+            planned.action = Action::Update(Difference::of_fields(fields));
+            planned.no_dry_run = true;
+            planned.verification = Verification::NotVerified(aggregated::reason(&desired.kind));
         }
-        compared.body = Some(body);
-        return Ok(compared);
+        return Ok(planned);
     }
     let options = ApplyOptions::DRY_RUN;
     // In a folder nothing changes between read and answer, and the body need not be copied.
@@ -243,56 +242,53 @@ async fn with_state(
     let answer = context.cluster.apply(address, guarded.as_ref().unwrap_or(&body), options).await;
     let before = continued::Before { address, live: &live, body: &body, answer: &answer, guard };
     let strategy = desired.strategies.update;
-    if continued::continue_work(context, before, strategy, &mut compared).await?
-        || continued::unblock(context, before, strategy, &mut compared).await?
+    if continued::continue_work(context, before, strategy, &mut planned).await?
+        || continued::unblock(context, before, strategy, &mut planned).await?
     {
-        compared.body = Some(body);
-        return Ok(compared);
+        return Ok(planned);
     }
     match answer {
         Ok(mut written) => {
-            compared.warnings = written.warnings;
+            planned.warnings = written.warnings;
             if let Some(resumed) = operators::resumed(&written.object).filter(|_| is_paused) {
-                compared.notes.push("an earlier run has paused it; it goes on".to_owned());
+                planned.notes.push("an earlier run has paused it; it goes on".to_owned());
                 written.object = Arc::new(resumed);
             }
-            compared.fields = diff::diff(&live, &written.object, &DiffOptions::default());
+            let mut fields = diff::diff(&live, &written.object, &DiffOptions::default());
             if !context.cluster.capabilities().server {
-                compared.fields.retain(|field| !spelling::is_spelling(&desired.object, field));
+                fields.retain(|field| !spelling::is_spelling(&desired.object, field));
             }
             let copy_differs = live.annotation(ORIGINAL_ANNOTATION) != body.annotation(ORIGINAL_ANNOTATION);
-            if !compared.fields.is_empty() || copy_differs || own_fields_differ(context, &live, &written.object) {
-                compared.operation = desired.strategies.update.operation();
-                compared.verification = Verification::Server;
+            if !fields.is_empty() || copy_differs || own_fields_differ(context, &live, &written.object) {
+                planned.action = desired.strategies.update.action(Difference::of_fields(fields));
+                planned.verification = Verification::Server;
             }
-            compared.result = Some(written.object);
-            carried::after(context, address, &live, &body, &mut compared).await?;
+            planned.result = Some(written.object);
+            carried::after(context, address, &live, &body, &mut planned).await?;
         }
         Err(error)
             if error.kind == ErrorKind::Invalid
                 && desired.strategies.update != UpdateStrategy::Apply
                 && can_be_created(context, desired, address).await =>
         {
-            compared.operation = Operation::Replace;
-            compared.fields = diff::diff(&live, &estimate::replaced(&live, &body), &DiffOptions::default());
-            compared.verification = Verification::NotVerified("it is deleted and created anew".to_owned());
-            compared.notes.push(format!("replaced, because the server refuses the update: {}", error.message));
+            let fields = diff::diff(&live, &estimate::replaced(&live, &body), &DiffOptions::default());
+            planned.action = Action::Replace(Difference::of_fields(fields));
+            planned.verification = Verification::NotVerified("it is deleted and created anew".to_owned());
+            planned.notes.push(format!("replaced, because the server refuses the update: {}", error.message));
         }
         Err(error) if error.kind.is_unanswered() => return Err(error),
         Err(error) => match error.kind {
-            ErrorKind::Invalid if carried::before(context, address, &live, &body, &mut compared).await? => {}
+            ErrorKind::Invalid if carried::before(context, address, &live, &body, &mut planned).await? => {}
             _ => {
-                compared.operation = Operation::Update;
-                compared.fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
+                let fields = diff::diff(&live, &estimate::applied(&live, &body), &DiffOptions::default());
+                planned.action = Action::Update(Difference::of_fields(fields));
                 // Every kind words an immutable field differently, so the server is asked.
-                compared.only_as_new =
-                    error.kind == ErrorKind::Invalid && can_be_created(context, desired, address).await;
-                compared.refused = Some(error);
+                let only_as_new = error.kind == ErrorKind::Invalid && can_be_created(context, desired, address).await;
+                planned.refused = Some(Box::new(Refusal { only_as_new, ..*Refusal::new(error) }));
             }
         },
     }
-    compared.body = Some(body);
-    Ok(compared)
+    Ok(planned)
 }
 
 /// The result of a creation: who owns which field, the write says anew. Of a custom resource it counts for the size.
@@ -322,7 +318,7 @@ async fn can_be_created(context: Context<'_>, desired: &Desired, address: &Addre
 }
 
 /// Whether neither the live object nor the manifest has changed, so that no request is needed.
-fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Value, compared: &Compared) -> bool {
+fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Value, planned: &Planned) -> bool {
     let Some(entry) = context.inventory.get(&desired.object.key()) else { return false };
     if entry.uid != live.uid() || entry.uid.is_empty() || entry.manifest_digest.is_empty() {
         return false;
@@ -343,7 +339,7 @@ fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Va
     {
         return false;
     }
-    if entry.manifest_digest != compared.manifest_digest.of(body) || has_copy(body) != has_copy(live) {
+    if entry.manifest_digest != planned.manifest_digest.of(body) || has_copy(body) != has_copy(live) {
         return false;
     }
     if is_secret(live) {
@@ -351,7 +347,7 @@ fn is_unchanged(context: Context<'_>, desired: &Desired, body: &Value, live: &Va
         let owned = fields::project(&own.fields, live);
         return same_secret(&owned, body);
     }
-    entry.live_digest == compared.live_digest.of_owned(own, live)
+    entry.live_digest == planned.live_digest.of_owned(own, live)
 }
 
 fn same_secret(owned: &Value, body: &Value) -> bool {

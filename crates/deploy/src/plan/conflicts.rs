@@ -6,31 +6,21 @@ use pushback_cluster::managed_fields::{self as fields, Element, ManagerEntry, Ow
 use pushback_manifest::config::mask::{Cover, MaskNumbers, Masker};
 use pushback_objects::PathSegment;
 use pushback_objects::source::display_path;
-use pushback_preflight::{Operation, TakenField, TakenFrom};
+use pushback_preflight::{TakenField, TakenFrom};
 use serde_json::Value;
 
-use super::compared::Compared;
 use super::diff::{FieldChange, Masked};
 use super::takeover;
 
-/// What other managers of the live object lose by an update; nothing for any other change. `masker` hides keys in paths,
-/// `policy_masker` values, which are judged.
-pub(super) fn taken_from(compared: &Compared, masker: &Masker, policy_masker: &Masker) -> Vec<TakenFrom> {
-    let (Operation::Update, Some(live)) = (compared.operation, compared.live.as_deref()) else { return Vec::new() };
-    taken(live, compared.result.as_deref(), &compared.fields, (masker, policy_masker))
-}
-
-/// What other managers of the live object lose by an update that the server has answered.
+/// Returns what other managers of the live object lose by an update: by the server's answer, or without one by the fields
+/// that differ. `masker` hides keys in paths, `policy_masker` values, which are judged.
 #[must_use]
-pub fn taken_by_update(live: &Value, result: &Value, masker: &Masker, policy_masker: &Masker) -> Vec<TakenFrom> {
-    taken(live, Some(result), &[], (masker, policy_masker))
-}
-
-fn taken(
+pub fn taken_from(
     live: &Value,
     result: Option<&Value>,
     differing: &[FieldChange],
-    (masker, policy_masker): (&Masker, &Masker),
+    masker: &Masker,
+    policy_masker: &Masker,
 ) -> Vec<TakenFrom> {
     let Ok(managers) = fields::managers(live) else { return Vec::new() };
     let after = result.and_then(|result| fields::managers(result).ok());
@@ -169,8 +159,6 @@ impl UpdateStates<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use pushback_manifest::config::defaults::defaults;
     use serde_json::json;
 
@@ -186,16 +174,9 @@ mod tests {
         json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "managedFields": entries}, "data": data})
     }
 
-    fn update(live: Value, result: Option<Value>) -> Compared {
-        let mut compared = Compared::new(Operation::Update);
-        compared.live = Some(Arc::new(live));
-        compared.result = result.map(Arc::new);
-        compared
-    }
-
-    fn taken(compared: &Compared) -> Vec<TakenFrom> {
+    fn taken(live: &Value, result: Option<&Value>, differing: &[FieldChange]) -> Vec<TakenFrom> {
         let masker = Masker::new(&defaults().diff_mask_rules);
-        taken_from(compared, &masker, &masker)
+        taken_from(live, result, differing, &masker, &masker)
     }
 
     fn lines(taken: &[TakenFrom]) -> Vec<String> {
@@ -225,7 +206,7 @@ mod tests {
         );
         let kept = entry("kubectl-edit", "Update", &json!({"f:data": {"f:b": {}}}));
         let result = object("ConfigMap", &json!({"a": "2", "b": "1"}), &[ours, kept]);
-        let taken = taken(&update(live, Some(result)));
+        let taken = taken(&live, Some(&result), &[]);
         assert_eq!(lines(&taken), [r#"kubectl-edit: data.a "1" → "2""#]);
         assert_eq!(taken[0].time, "2026-11-21T12:00:00Z");
         assert_eq!(notes(&taken), ["takes over data.a from kubectl-edit"]);
@@ -236,14 +217,14 @@ mod tests {
         let kapp = entry("kapp", "Update", &BOTH());
         let result = object("ConfigMap", &json!({"a": "2"}), &[entry(FIELD_MANAGER, "Apply", &BOTH())]);
         let data = json!({"a": "1", "b": "1"});
-        let first = taken(&update(object("ConfigMap", &data, std::slice::from_ref(&kapp)), Some(result.clone())));
+        let first = taken(&object("ConfigMap", &data, std::slice::from_ref(&kapp)), Some(&result), &[]);
         assert_eq!(
             lines(&first),
             [r#"kapp, a predecessor: data.a "1" → "2""#, r#"kapp, a predecessor: data.b "1" → ∅"#]
         );
         assert_eq!(notes(&first), Vec::<String>::new());
         let later = [entry(FIELD_MANAGER, "Apply", &BOTH()), kapp];
-        let later = taken(&update(object("ConfigMap", &data, &later), Some(result)));
+        let later = taken(&object("ConfigMap", &data, &later), Some(&result), &[]);
         assert_eq!(lines(&later), [r#"kapp: data.a "1" → "2""#, r#"kapp: data.b "1" → ∅"#]);
     }
 
@@ -251,12 +232,10 @@ mod tests {
     fn values_of_secrets_are_masked_and_still_told_apart() {
         let live = object("Secret", &json!({"a": "aHVudGVyMg==", "b": "eA=="}), &[entry("x", "Update", &BOTH())]);
         let result = object("Secret", &json!({"a": "b3RoZXI=", "b": "eA=="}), &[]);
-        let mut compared = update(live.clone(), Some(result.clone()));
-        assert_eq!(lines(&taken(&compared)), [r#"x: data.a "(secret #1)" → "(secret #2)""#]);
+        assert_eq!(lines(&taken(&live, Some(&result), &[])), [r#"x: data.a "(secret #1)" → "(secret #2)""#]);
         // The same without the server.
-        compared.result = None;
-        compared.fields = diff(&live, &result, &DiffOptions::default());
-        let text = lines(&taken(&compared)).join("\n");
+        let differing = diff(&live, &result, &DiffOptions::default());
+        let text = lines(&taken(&live, None, &differing)).join("\n");
         assert!(text.contains("data.a") && !text.contains("b3RoZXI=") && !text.contains("aHVudGVyMg=="), "{text}");
     }
 
@@ -264,9 +243,8 @@ mod tests {
     fn without_the_servers_answer_the_fields_that_differ_are_looked_up() {
         let live = object("ConfigMap", &json!({"a": "1", "b": "1", "c": "1"}), &[entry("x", "Update", &BOTH())]);
         let wanted = object("ConfigMap", &json!({"a": "2", "b": "1", "c": "2", "d": "2"}), &[]);
-        let mut compared = update(live.clone(), None);
-        compared.fields = diff(&live, &wanted, &DiffOptions::default());
-        assert_eq!(lines(&taken(&compared)), [r#"x: data.a "1" → "2""#]);
+        let differing = diff(&live, &wanted, &DiffOptions::default());
+        assert_eq!(lines(&taken(&live, None, &differing)), [r#"x: data.a "1" → "2""#]);
     }
 
     #[test]
@@ -283,7 +261,7 @@ mod tests {
         live["metadata"]["annotations"] = json!({"revision": "1"});
         let mut result = object("Deployment", &json!({}), &[status(json!({"f:status": {}}))]);
         result["metadata"]["annotations"] = json!({"revision": "2"});
-        let taken = taken(&update(live, Some(result)));
+        let taken = taken(&live, Some(&result), &[]);
         // What the same entry owns elsewhere can be taken from it.
         assert_eq!(lines(&taken), [r#"kube-controller-manager: metadata.annotations.revision "1" → "2""#]);
     }
@@ -296,7 +274,7 @@ mod tests {
         live["spec"] = json!({"containers": [containers("web:1")[1]]});
         let mut result = object("Pod", &json!({}), &[]);
         result["spec"] = json!({"containers": containers("web:2")});
-        let taken = taken(&update(live, Some(result)));
+        let taken = taken(&live, Some(&result), &[]);
         assert_eq!(lines(&taken), [r#"x: spec.containers[name=web].image "web:1" → "web:2""#]);
         let place: Vec<PathSegment> = vec!["spec".into(), "containers".into(), 1.into(), "image".into()];
         assert_eq!(taken[0].fields[0].place, place);

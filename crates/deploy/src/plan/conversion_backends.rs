@@ -33,25 +33,25 @@ pub struct ConversionBackend {
 /// Finds the conversion backends of a plan.
 #[must_use]
 pub(super) fn find(objects: &[Planned]) -> Vec<ConversionBackend> {
-    let is_crd = |planned: &Planned| planned.change.object.is_definition() && upserts(planned);
+    let is_crd = |planned: &Planned| planned.object.is_definition() && upserts(planned);
     let crds: Vec<usize> = (0..objects.len()).filter(|&index| is_crd(&objects[index])).collect();
     let webhook = |crd: Option<&Value>| crd.is_some_and(|crd| Crd::of(crd).strategy() == Strategy::Webhook);
     let concerned = crds.into_iter().filter(|&crd| {
-        let change = &objects[crd].change;
-        webhook(change.live.as_deref()) || webhook(change.after())
+        let planned = &objects[crd];
+        webhook(planned.live.as_deref()) || webhook(planned.after_run())
     });
     let concerned: Vec<usize> = concerned.collect();
     if concerned.is_empty() {
         return Vec::new();
     }
     let indexes: BTreeMap<ObjectKey, usize> =
-        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+        objects.iter().enumerate().map(|(index, planned)| (planned.object.key(), index)).collect();
     concerned.into_iter().map(|crd| of_crd(objects, &indexes, crd)).collect()
 }
 
 fn of_crd(objects: &[Planned], indexes: &BTreeMap<ObjectKey, usize>, crd: usize) -> ConversionBackend {
-    let change = &objects[crd].change;
-    let (live, after) = (change.live.as_deref(), change.after());
+    let planned = &objects[crd];
+    let (live, after) = (planned.live.as_deref(), planned.after_run());
     let converts = after.is_some_and(|after| Crd::of(after).strategy() == Strategy::Webhook);
     let client = |crd: Option<&Value>| {
         let crd = crd.filter(|crd| Crd::of(crd).strategy() == Strategy::Webhook)?;
@@ -65,30 +65,30 @@ fn of_crd(objects: &[Planned], indexes: &BTreeMap<ObjectKey, usize>, crd: usize)
     };
     let new_service = index_of(after).filter(|&index| upserts(&objects[index]));
     let mut new: Vec<usize> = new_service.into_iter().collect();
-    if let Some(service) = new_service.and_then(|index| objects[index].change.after()) {
+    if let Some(service) = new_service.and_then(|index| objects[index].after_run()) {
         new.extend(matching(objects, |planned| {
-            upserts(planned) && planned.change.after().is_some_and(|after| selects(service, after))
+            upserts(planned) && planned.after_run().is_some_and(|after| selects(service, after))
         }));
     }
     let old_namespace = live.and_then(conversion_service).map(|(namespace, _)| namespace).unwrap_or_default();
     let old_service = index_of(live);
-    let old_selector = old_service.and_then(|index| objects[index].change.live.as_deref());
+    let old_selector = old_service.and_then(|index| objects[index].live.as_deref());
     let old = matching(objects, |planned| {
-        let object = &planned.change.object;
-        let is_service = old_service.is_some_and(|index| objects[index].change.object.key() == object.key());
+        let object = &planned.object;
+        let is_service = old_service.is_some_and(|index| objects[index].object.key() == object.key());
         let is_behind = || {
-            let live = planned.change.live.as_deref();
+            let live = planned.live.as_deref();
             old_selector.zip(live).is_some_and(|(service, live)| selects(service, live))
         };
         let is_namespace = || object.group.is_empty() && object.kind == "Namespace" && object.name == old_namespace;
         deletes(planned) && (is_service || is_behind() || is_namespace())
     });
     let surroundings = matching(objects, |planned| {
-        let object = &planned.change.object;
+        let object = &planned.object;
         let is_near = !old_namespace.is_empty() && object.namespace == old_namespace;
         deletes(planned) && !old.is_empty() && (is_near || object.group == "rbac.authorization.k8s.io")
     });
-    let is_written = change.operation.applies();
+    let is_written = planned.operation().applies();
     ConversionBackend { crd, is_written, converts, moves, new, old, surroundings }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn early<'a>(
         let is_guarded = |old: &usize| after.binary_search(old).is_ok();
         backend.converts && guard.is_some() && !backend.old.iter().all(is_guarded)
     };
-    backends.iter().filter(is_early).map(|backend| &objects[backend.crd].change.object)
+    backends.iter().filter(is_early).map(|backend| &objects[backend.crd].object)
 }
 
 fn matching(objects: &[Planned], is_meant: impl Fn(&Planned) -> bool) -> Vec<usize> {
@@ -130,11 +130,11 @@ fn matching(objects: &[Planned], is_meant: impl Fn(&Planned) -> bool) -> Vec<usi
 }
 
 fn upserts(planned: &Planned) -> bool {
-    !matches!(planned.change.operation, Operation::Delete | Operation::Exists)
+    !matches!(planned.operation(), Operation::Delete | Operation::Exists)
 }
 
 fn deletes(planned: &Planned) -> bool {
-    planned.change.operation == Operation::Delete && !planned.is_orphaned()
+    planned.operation() == Operation::Delete && !planned.is_orphaned()
 }
 
 fn service(namespace: &str, name: &str) -> ObjectKey {

@@ -29,7 +29,7 @@ pub(super) fn order(objects: &[Planned], backends: &[ConversionBackend], nodes: 
             None => CRDS.to_owned(),
         };
         nodes[index].groups.push(group);
-        if operators::is_carried_over(planned) && planned.operators.is_empty() {
+        if operators::is_carried_over(planned) && planned.difference().operators.is_empty() {
             let of_crd = objects_of(objects, planned);
             of_crd.into_iter().for_each(|object| nodes[object].groups.push(OBJECTS.to_owned()));
         }
@@ -47,17 +47,16 @@ fn moved_group(number: usize) -> String {
 }
 
 fn is_written_crd(planned: &Planned) -> bool {
-    let change = &planned.change;
-    change.object.is_definition() && change.operation.applies() && !planned.strategies.no_default_order
+    planned.object.is_definition() && planned.operation().applies() && !planned.strategies.no_default_order
 }
 
 /// The custom resources of a CRD that the run writes.
 fn objects_of(objects: &[Planned], crd: &Planned) -> BTreeSet<usize> {
-    let Some(desired) = crd.change.desired.as_deref() else { return BTreeSet::new() };
+    let Some(desired) = crd.desired.as_deref() else { return BTreeSet::new() };
     let (group, kind) = (desired.text("/spec/group"), desired.text("/spec/names/kind"));
     let is_of_crd = |planned: &Planned| {
-        let object = &planned.change.object;
-        object.group == group && object.kind == kind && planned.change.operation != Operation::Delete
+        let object = &planned.object;
+        object.group == group && object.kind == kind && planned.operation() != Operation::Delete
     };
     objects.iter().enumerate().filter(|(_, planned)| is_of_crd(planned)).map(|(index, _)| index).collect()
 }

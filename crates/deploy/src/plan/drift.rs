@@ -26,11 +26,10 @@ pub(super) fn warnings(objects: &[Planned], named: NamedDrift) -> Vec<PlanWarnin
         return warnings;
     }
     for (index, planned) in objects.iter().enumerate() {
-        let change = &planned.change;
-        if !matches!(change.operation, Operation::Noop | Operation::Update) {
+        if !matches!(planned.operation(), Operation::Noop | Operation::Update) {
             continue;
         }
-        let (Some(live), Some(manifest)) = (change.result.as_deref().or(change.live.as_deref()), &change.desired)
+        let (Some(live), Some(manifest)) = (planned.result.as_deref().or(planned.live.as_deref()), &planned.desired)
         else {
             continue;
         };
@@ -40,7 +39,7 @@ pub(super) fn warnings(objects: &[Planned], named: NamedDrift) -> Vec<PlanWarnin
             code: "drift",
             message: format!("{}; it stays", field.describe()),
             object: Some(index),
-            position: change.locate(&[]),
+            position: planned.locate(&[]),
         }));
     }
     warnings

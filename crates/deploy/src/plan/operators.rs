@@ -2,9 +2,7 @@
 //! that the old and the new release write, and run on elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use pushback_cluster::Address;
 use pushback_crd::definition::{
     CarryOver, Crd, StoredState, Strategy, dropped_versions, pair_losses, path::field_path,
 };
@@ -24,7 +22,7 @@ pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
         return;
     }
     let indexes: BTreeMap<ObjectKey, usize> =
-        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+        objects.iter().enumerate().map(|(index, planned)| (planned.object.key(), index)).collect();
     let mut paused: BTreeSet<usize> = BTreeSet::new();
     for index in carried {
         let operators = operators(objects, &indexes, index);
@@ -37,8 +35,7 @@ pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
             }
             continue;
         }
-        let names: Vec<String> =
-            operators.iter().map(|&operator| objects[operator].change.object.to_string()).collect();
+        let names: Vec<String> = operators.iter().map(|&operator| objects[operator].object.to_string()).collect();
         let names = names.join(" and ");
         let reason = reason(&objects[index]);
         objects[index].notes.push(match &reason {
@@ -50,10 +47,13 @@ pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
         }
         let operators = operators.into_iter().map(|operator| PlannedOperator {
             index: operator,
-            address: address(&objects[operator]),
+            address: objects[operator].address(),
             pauses: reason.is_some(),
         });
-        objects[index].operators = operators.collect();
+        let operators = operators.collect();
+        if let Some(difference) = objects[index].action.difference_mut() {
+            difference.operators = operators;
+        }
     }
     for index in paused {
         objects[index].resumes = true;
@@ -63,34 +63,28 @@ pub(super) fn assign(objects: &mut [Planned], tells_order: bool) {
 
 /// Returns whether stored objects of a CRD are moved in this run.
 pub(super) fn is_carried_over(planned: &Planned) -> bool {
-    matches!(planned.carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::After))
-}
-
-fn address(planned: &Planned) -> Address {
-    let object = &planned.change.object;
-    Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name)
+    matches!(planned.difference().carry_over, Some(CarryOver::Before | CarryOver::Bridge(_) | CarryOver::After))
 }
 
 /// The workloads of the old release that write objects of a definition.
 fn operators(objects: &[Planned], indexes: &BTreeMap<ObjectKey, usize>, definition: usize) -> Vec<usize> {
-    let Some(live) = objects[definition].change.live.as_deref() else { return Vec::new() };
+    let Some(live) = objects[definition].live.as_deref() else { return Vec::new() };
     let definition = Crd::of(live);
     let resource = DefinedResource { group: definition.group(), plural: definition.plural() };
     // The manifest may say for the first time whose operator it is.
-    let known =
-        objects.iter().filter_map(|planned| planned.change.desired.as_deref().or(planned.change.live.as_deref()));
+    let known = objects.iter().filter_map(|planned| planned.desired.as_deref().or(planned.live.as_deref()));
     let found = operator_workloads(known, resource);
     let found = found.iter().filter_map(|workload| indexes.get(&workload.object.key()).copied());
     // A DaemonSet has no replicas.
     found
-        .filter(|&index| objects[index].change.live.is_some() && objects[index].kind.kind != "DaemonSet")
-        .filter(|&index| objects[index].change.operation != Operation::Exists)
+        .filter(|&index| objects[index].live.is_some() && objects[index].kind.kind != "DaemonSet")
+        .filter(|&index| objects[index].operation() != Operation::Exists)
         .collect()
 }
 
 /// Why operators of both releases must not write at the same time: what one of them writes is lost by the other one.
 fn reason(planned: &Planned) -> Option<String> {
-    let (live, wanted) = (planned.change.live.as_deref()?, planned.change.desired.as_deref()?);
+    let (live, wanted) = (planned.live.as_deref()?, planned.desired.as_deref()?);
     // A conversion webhook converts instead, and may be served by the operator itself.
     if Crd::of(live).strategy() == Strategy::Webhook {
         return None;

@@ -40,8 +40,8 @@ pub fn draw(
         return Err(PlanError::Input(errors));
     }
     let holds_record = |planned: &Planned| {
-        let object = &planned.change.object;
-        planned.change.operation == Operation::Delete
+        let object = &planned.object;
+        planned.operation() == Operation::Delete
             && (object.group.as_str(), object.kind.as_str(), object.name.as_str())
                 == ("", "Namespace", record_namespace)
     };
@@ -79,8 +79,8 @@ pub fn draw(
 /// Deletes custom resources before everything else: their controller must still run, with its permissions, to remove their
 /// finalizers. Unlike kapp's default rules, this holds where the CRD stays, too.
 fn delete_custom_resources_first(objects: &[Planned], nodes: &mut [ChangeNode]) {
-    let deleted = || (0..objects.len()).filter(|&index| objects[index].change.operation == Operation::Delete);
-    let is_custom = |index: usize| is_custom_group(&objects[index].change.object.group);
+    let deleted = || (0..objects.len()).filter(|&index| objects[index].operation() == Operation::Delete);
+    let is_custom = |index: usize| is_custom_group(&objects[index].object.group);
     if !deleted().any(is_custom) {
         return;
     }
@@ -100,7 +100,7 @@ fn missed(objects: &[Planned]) -> Vec<(usize, usize)> {
         return Vec::new();
     }
     let indexes: BTreeMap<_, _> =
-        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+        objects.iter().enumerate().map(|(index, planned)| (planned.object.key(), index)).collect();
     let pairs = wanting.into_iter().flat_map(|(index, planned)| {
         planned.after.iter().filter_map(|key| indexes.get(key)).map(move |&first| (index, first)).collect::<Vec<_>>()
     });
@@ -114,7 +114,7 @@ fn recreated(objects: &[Planned], by_holders: bool) -> Vec<(usize, usize)> {
         return Vec::new();
     }
     let indexes: HashMap<ObjectKey, usize> =
-        objects.iter().enumerate().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+        objects.iter().enumerate().map(|(index, planned)| (planned.object.key(), index)).collect();
     let is_wanted =
         |key: &&ObjectKey| matches!(key.kind.as_str(), "Namespace" | "CustomResourceDefinition") == by_holders;
     let pairs = objects.iter().enumerate().flat_map(|(index, planned)| {
@@ -129,32 +129,31 @@ fn scaled(objects: &[Planned]) -> Vec<(usize, usize)> {
     let upserted = || objects.iter().enumerate().filter(|(_, planned)| is_upserted(planned));
     let targets: Vec<(usize, ObjectKey)> = upserted()
         .flat_map(|(index, planned)| {
-            let targets = takeover::targets(planned.change.desired.as_deref().into_iter());
+            let targets = takeover::targets(planned.desired.as_deref().into_iter());
             targets.into_iter().map(move |target| (index, target))
         })
         .collect();
     if targets.is_empty() {
         return Vec::new();
     }
-    let indexes: HashMap<ObjectKey, usize> =
-        upserted().map(|(index, planned)| (planned.change.object.key(), index)).collect();
+    let indexes: HashMap<ObjectKey, usize> = upserted().map(|(index, planned)| (planned.object.key(), index)).collect();
     targets.into_iter().filter_map(|(index, target)| Some((index, *indexes.get(&target)?))).collect()
 }
 
 fn is_upserted(planned: &Planned) -> bool {
-    planned.change.operation != Operation::Delete
+    planned.operation() != Operation::Delete
 }
 
 /// Pairs of indexes: (webhook configuration, a new Service of the same set that it calls, or a new workload behind it). The
 /// API server calls a webhook as soon as its configuration exists; until something answers, every write in its scope
 /// fails, and so does whatever the default order puts after those, possibly the Service itself.
 fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
-    let is_new = |planned: &Planned| planned.change.operation == Operation::Create;
+    let is_new = |planned: &Planned| planned.operation() == Operation::Create;
     let services: BTreeMap<(&str, &str), usize> = objects
         .iter()
         .enumerate()
         .filter(|(_, planned)| is_new(planned))
-        .map(|(index, planned)| (&planned.change.object, index))
+        .map(|(index, planned)| (&planned.object, index))
         .filter(|(object, _)| object.group.is_empty() && object.kind == "Service")
         .map(|(object, index)| ((object.namespace.as_str(), object.name.as_str()), index))
         .collect();
@@ -164,15 +163,15 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
     let workloads: Vec<(usize, &Value)> = objects
         .iter()
         .enumerate()
-        .filter(|(_, planned)| is_new(planned) && planned.change.object.group == "apps")
-        .filter_map(|(index, planned)| Some((index, planned.change.desired.as_deref()?)))
+        .filter(|(_, planned)| is_new(planned) && planned.object.group == "apps")
+        .filter_map(|(index, planned)| Some((index, planned.desired.as_deref()?)))
         .collect();
     let behind = |service: usize| {
-        let service = objects[service].change.desired.as_deref().unwrap_or(&Value::Null);
+        let service = objects[service].desired.as_deref().unwrap_or(&Value::Null);
         workloads.iter().filter(|(_, workload)| selects(service, workload)).map(|(index, _)| *index)
     };
     let calls = |planned: &Planned| -> BTreeSet<usize> {
-        let webhooks = planned.change.desired.as_deref().and_then(|object| object.get("webhooks")?.as_array());
+        let webhooks = planned.desired.as_deref().and_then(|object| object.get("webhooks")?.as_array());
         let called = |webhook: &Value| {
             let service = webhook.pointer("/clientConfig/service")?;
             services.get(&(service.text("/namespace"), service.text("/name"))).copied()
@@ -182,7 +181,7 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
     objects
         .iter()
         .enumerate()
-        .filter(|(_, planned)| planned.change.object.group == "admissionregistration.k8s.io")
+        .filter(|(_, planned)| planned.object.group == "admissionregistration.k8s.io")
         .flat_map(|(index, planned)| {
             let services = calls(planned);
             let workloads: Vec<usize> = services.iter().flat_map(|&service| behind(service)).collect();
@@ -194,10 +193,9 @@ fn new_backends(objects: &[Planned]) -> Vec<(usize, usize)> {
 /// Pairs of indexes: (operator, a definition of it whose objects are carried over). The new operator starts once that is
 /// done.
 fn operators(objects: &[Planned]) -> Vec<(usize, usize)> {
-    let pairs = objects
-        .iter()
-        .enumerate()
-        .flat_map(|(definition, planned)| planned.operators.iter().map(move |operator| (operator.index, definition)));
+    let pairs = objects.iter().enumerate().flat_map(|(definition, planned)| {
+        planned.difference().operators.iter().map(move |operator| (operator.index, definition))
+    });
     pairs.collect()
 }
 
@@ -215,23 +213,22 @@ fn wait_for(nodes: &mut [ChangeNode], pairs: &[(usize, usize)], ignore_if_cyclic
 }
 
 fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputError>) -> ChangeNode {
-    let operation = match planned.change.operation {
+    let operation = match planned.operation() {
         Operation::Delete => NodeOperation::Delete,
         // Unchanged objects are in the graph too: their dependents wait until they are ready.
         Operation::Create | Operation::Update | Operation::Replace | Operation::Noop | Operation::Exists => {
             NodeOperation::Upsert
         }
     };
-    let mut node =
-        ChangeNode { name: planned.change.object.to_string(), operation, groups: Vec::new(), rules: Vec::new() };
+    let mut node = ChangeNode { name: planned.object.to_string(), operation, groups: Vec::new(), rules: Vec::new() };
     // As in kapp: the new object for upserts, the existing one for deletes.
-    let Some(object) = planned.change.desired.as_deref().or(planned.change.live.as_deref()) else { return node };
+    let Some(object) = planned.desired.as_deref().or(planned.live.as_deref()) else { return node };
     let mut fail = |message: String, annotation: Option<&str>| {
         let path: Vec<PathSegment> = match annotation {
             Some(key) => vec!["metadata".into(), "annotations".into(), key.into()],
             None => Vec::new(),
         };
-        let position = planned.change.locate(&path).unwrap_or_default();
+        let position = planned.locate(&path).unwrap_or_default();
         errors.push(InputError { message, position, hints: Vec::new() });
     };
     for (key, group) in &planned.strategies.change_groups {
@@ -251,11 +248,11 @@ fn node(planned: &Planned, bindings: &mut Bindings<'_>, errors: &mut Vec<InputEr
 }
 
 fn cycle_error(cycle: &CycleError, objects: &[Planned]) -> PlanError {
-    let position = cycle.nodes.iter().find_map(|&node| objects[node].change.locate(&[])).unwrap_or_default();
+    let position = cycle.nodes.iter().find_map(|&node| objects[node].locate(&[])).unwrap_or_default();
     let error = InputError {
         message: cycle.to_string(),
         position,
         hints: vec!["take one of their change rules out, or give the binding ignoreIfCyclical: true".to_owned()],
     };
-    PlanError::Cycle(error, cycle.nodes.iter().map(|&node| objects[node].change.object.clone()).collect())
+    PlanError::Cycle(error, cycle.nodes.iter().map(|&node| objects[node].object.clone()).collect())
 }

@@ -10,22 +10,21 @@ use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 
-use super::PlanError;
-use super::compared::Compared;
 use super::comparison::OwnershipOverride;
 use super::desired::Desired;
 use super::live::Live;
+use super::{PlanError, Planned};
 
 /// Refuses objects that carry another app's label, with an error that names the app.
 pub(super) async fn check(
     cluster: &dyn Cluster,
     observed: &Observed,
     live: &Live,
-    pairs: &[(Desired, Compared)],
+    pairs: &[(Desired, Planned)],
 ) -> Result<(), PlanError> {
     let foreign: Vec<(&Desired, &str)> = pairs
         .iter()
-        .filter_map(|(wanted, compared)| compared.foreign_app.as_deref().map(|label| (wanted, label)))
+        .filter_map(|(wanted, planned)| planned.foreign_app.as_deref().map(|label| (wanted, label)))
         .collect();
     if foreign.is_empty() {
         return Ok(());

@@ -8,7 +8,6 @@ use pushback_preflight::Operation;
 use serde_json::Value;
 
 use super::Planned;
-use super::compared::Compared;
 use super::desired::Desired;
 use super::filter::{ChangeFilter, ObjectFilter};
 use super::live::{Live, Scope};
@@ -69,8 +68,8 @@ impl<'s> Part<'s> {
     /// Whether the run may delete a live object. One of the input goes with its manifest, whatever it is like itself; so
     /// does a version of it.
     pub(super) fn covers_prune(&self, planned: &Planned) -> bool {
-        let Some(live) = planned.change.live.as_deref() else { return true };
-        let key = planned.change.object.key();
+        let Some(live) = planned.live.as_deref() else { return true };
+        let key = planned.object.key();
         let key = version_of(&key, live).map_or(key, |(key, _)| key);
         let is_selected = match (self.rest_keys.contains(&key), self.selected.contains(&key)) {
             (true, _) => false,
@@ -81,7 +80,7 @@ impl<'s> Part<'s> {
     }
 
     /// Whether the run may carry out a change.
-    pub(super) fn covers_change(&self, wanted: &Desired, compared: &Compared) -> bool {
-        self.selection.changes.matches(compared.operation, compared.live.as_deref(), Some(&wanted.value))
+    pub(super) fn covers_change(&self, wanted: &Desired, planned: &Planned) -> bool {
+        self.selection.changes.matches(planned.operation(), planned.live.as_deref(), Some(&wanted.value))
     }
 }

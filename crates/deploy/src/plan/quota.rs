@@ -45,15 +45,15 @@ pub async fn read(cluster: &dyn Cluster, kinds: &Kinds, namespaces: &BTreeSet<&s
 pub fn check(quotas: &[Arc<Value>], objects: &[Planned]) -> Vec<Finding> {
     let mut creates: BTreeMap<&str, Vec<&Planned>> = BTreeMap::new();
     for planned in objects {
-        let object = &planned.change.object;
-        if planned.change.operation == Operation::Create && !object.namespace.is_empty() {
+        let object = &planned.object;
+        if planned.operation() == Operation::Create && !object.namespace.is_empty() {
             creates.entry(&object.namespace).or_default().push(planned);
         }
     }
     // A namespace that is still being deleted comes without its quotas.
-    for planned in objects.iter().filter(|planned| planned.change.operation == Operation::Create) {
-        if planned.change.object.kind == "Namespace" {
-            creates.remove(planned.change.object.name.as_str());
+    for planned in objects.iter().filter(|planned| planned.operation() == Operation::Create) {
+        if planned.object.kind == "Namespace" {
+            creates.remove(planned.object.name.as_str());
         }
     }
     let mut findings = Vec::new();
@@ -62,7 +62,7 @@ pub fn check(quotas: &[Arc<Value>], objects: &[Planned]) -> Vec<Finding> {
         match of_set(objects, quota) {
             None => findings.extend(one(quota, quota.pointer("/status/hard"), created)),
             Some(planned) => {
-                let hard = planned.change.after().and_then(|after| after.pointer("/spec/hard"));
+                let hard = planned.after_run().and_then(|after| after.pointer("/spec/hard"));
                 findings.extend(one(quota, hard, created));
             }
         }
@@ -73,7 +73,7 @@ pub fn check(quotas: &[Arc<Value>], objects: &[Planned]) -> Vec<Finding> {
 /// The change of a quota by this set, whose new limit then applies.
 fn of_set<'a>(objects: &'a [Planned], quota: &Value) -> Option<&'a Planned> {
     let key = ObjectRef::of(quota).key();
-    objects.iter().find(|planned| planned.change.operation.writes() && planned.change.object.key() == key)
+    objects.iter().find(|planned| planned.operation().writes() && planned.object.key() == key)
 }
 
 fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding> {
@@ -95,8 +95,8 @@ fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding
                 counted.len()
             );
             findings.push(
-                Finding::new(RULE, "quota", Verdict::Breaking, first.change.object.clone(), message)
-                    .at(first.change.locate(&[]))
+                Finding::new(RULE, "quota", Verdict::Breaking, first.object.clone(), message)
+                    .at(first.locate(&[]))
                     .remedy("raise the quota, or free what it counts"),
             );
         }
@@ -106,8 +106,8 @@ fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding
 
 /// Object counts only: `pods`, `count/deployments.apps`. Sums of cpu and memory are left to the server.
 fn counts(planned: &Planned, resource: &str) -> bool {
-    let group = &planned.change.object.group;
-    let plural = &planned.change.resource;
+    let group = &planned.object.group;
+    let plural = &planned.kind.plural;
     match resource.strip_prefix("count/") {
         Some(counted) if group.is_empty() => counted == plural,
         Some(counted) => counted == format!("{plural}.{group}"),

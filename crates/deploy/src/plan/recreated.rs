@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
-use pushback_cluster::{Address, Cluster, ErrorKind, estimate};
+use pushback_cluster::{Cluster, ErrorKind, estimate};
 use pushback_objects::{Finding, ObjectExt, ObjectKey, Verdict};
-use pushback_preflight::{Operation, Verification};
+use pushback_preflight::Verification;
 use serde_json::Value;
 
-use super::Planned;
 use super::body::{self, Stamp};
-use super::compared::Compared;
 use super::desired::Desired;
 use super::diff::{self, DiffOptions};
 use super::guard::refusal_as_new;
 use super::live::Live;
-use super::refusal::RULE;
+use super::refusal::{RULE, Refusal};
+use super::{Action, Difference, Planned};
 
 /// Check of the finding for an object whose parent is deleted and not created again.
 const CHECK: &str = "deleted-parent";
@@ -37,10 +36,10 @@ pub(super) struct Parents {
 
 impl Parents {
     /// The parents among the objects that the run replaces, or whose deletion an earlier run has begun.
-    pub(super) fn find<'p>(pairs: impl Iterator<Item = (&'p Desired, &'p Compared)>) -> Self {
+    pub(super) fn find<'p>(objects: impl Iterator<Item = &'p Planned>) -> Self {
         let mut parents = Self::default();
-        for (wanted, compared) in pairs.filter(|(_, compared)| is_replaced(compared)) {
-            parents.add(&wanted.object.key(), compared.live.as_deref());
+        for planned in objects.filter(|planned| is_replaced(planned)) {
+            parents.add(&planned.object.key(), planned.live.as_deref());
         }
         parents
     }
@@ -49,7 +48,7 @@ impl Parents {
     pub(super) fn deleted(prunes: &[Planned]) -> Self {
         let mut parents = Self::default();
         for planned in prunes.iter().filter(|planned| !planned.is_orphaned()) {
-            parents.add(&planned.change.object.key(), planned.change.live.as_deref());
+            parents.add(&planned.object.key(), planned.live.as_deref());
         }
         parents
     }
@@ -95,19 +94,19 @@ impl Parents {
 }
 
 /// Whether the live object is deleted and another one takes its place.
-fn is_replaced(compared: &Compared) -> bool {
-    match compared.operation {
-        Operation::Replace => true,
+fn is_replaced(planned: &Planned) -> bool {
+    match planned.action {
+        Action::Replace(_) => true,
         // An interrupted run, or somebody else, has begun to delete it.
-        Operation::Create => compared.live.as_deref().is_some_and(ObjectExt::is_terminating),
-        Operation::Update | Operation::Delete | Operation::Noop | Operation::Exists => false,
+        Action::Create => planned.live.as_deref().is_some_and(ObjectExt::is_terminating),
+        Action::Update(_) | Action::Delete | Action::Keep => false,
     }
 }
 
 /// Plans the objects below replaced parents, transitively, as created again. `deleted` are parents that go for good: an
 /// object that they own is created again, too.
 pub(super) fn assign(
-    pairs: &mut [(Desired, Compared)],
+    pairs: &mut [(Desired, Planned)],
     mut parents: Parents,
     deleted: &Parents,
     live: &Live,
@@ -117,12 +116,12 @@ pub(super) fn assign(
     let mut done = BTreeSet::new();
     loop {
         let before = done.len();
-        for (index, (wanted, compared)) in pairs.iter_mut().enumerate() {
+        for (index, (wanted, planned)) in pairs.iter_mut().enumerate() {
             if parents.is_empty() || done.contains(&index) {
                 continue;
             }
             let key = wanted.object.key();
-            let there = compared.live.clone().or_else(|| live.objects.get(&key).cloned());
+            let there = planned.live.clone().or_else(|| live.objects.get(&key).cloned());
             let mut above = parents.holders(&key);
             above.extend(there.as_deref().map(|live| parents.owners(live)).unwrap_or_default());
             let mut above: Vec<ObjectKey> = above.into_iter().filter(|parent| **parent != key).cloned().collect();
@@ -132,11 +131,11 @@ pub(super) fn assign(
                 continue;
             }
             done.insert(index);
-            if let Some(there) = there.filter(|_| is_kept_or_changed(compared)) {
-                recreate(wanted, compared, &there, &above, stamp);
+            if let Some(there) = there.filter(|_| is_kept_or_changed(planned)) {
+                recreate(wanted, planned, &there, &above, stamp);
                 parents.add(&key, Some(&there));
             }
-            compared.recreated_after = above;
+            planned.recreated_after = above;
         }
         if done.len() == before {
             return;
@@ -146,62 +145,65 @@ pub(super) fn assign(
 
 /// Whether the plan counts on the live object. One that is terminating is created anew anyway; one that somebody else is to
 /// create is only waited for.
-fn is_kept_or_changed(compared: &Compared) -> bool {
-    match compared.operation {
-        Operation::Noop | Operation::Update | Operation::Replace => true,
-        Operation::Create => compared.live.is_none(),
-        Operation::Delete | Operation::Exists => false,
+fn is_kept_or_changed(planned: &Planned) -> bool {
+    match planned.action {
+        Action::Keep => !planned.strategies.exists,
+        Action::Update(_) | Action::Replace(_) => true,
+        Action::Create => planned.live.is_none(),
+        Action::Delete => false,
     }
 }
 
-fn recreate(wanted: &Desired, compared: &mut Compared, live: &Arc<Value>, above: &[ObjectKey], stamp: &Stamp<'_>) {
+fn recreate(wanted: &Desired, planned: &mut Planned, live: &Arc<Value>, above: &[ObjectKey], stamp: &Stamp<'_>) {
     let body = body::build(wanted, None, stamp);
     let parents = above.iter().map(|key| format!("{} {}", key.kind, key.name)).collect::<Vec<_>>().join(" and ");
     let mut notes = vec![format!("deleted with {parents}, and created again after that")];
     notes.extend(body.notes);
-    *compared = Compared {
-        fields: diff::diff(live, &estimate::replaced(live, &body.value), &DiffOptions::default()),
+    let fields = diff::diff(live, &estimate::replaced(live, &body.value), &DiffOptions::default());
+    *planned = Planned {
+        action: Action::Replace(Difference::of_fields(fields)),
         live: Some(Arc::clone(live)),
-        body: Some(body.value),
+        desired: Some(body.value),
         verification: Verification::NotVerified(format!("it is deleted with {parents} and created again")),
         notes,
-        warnings: std::mem::take(&mut compared.warnings),
-        no_dry_run: compared.no_dry_run,
-        ..Compared::new(Operation::Replace)
+        warnings: std::mem::take(&mut planned.warnings),
+        no_dry_run: planned.no_dry_run,
+        ..Planned::new(wanted)
     };
 }
 
 /// Asks the server whether it would accept the objects as new ones: after the deletion of the parent, a refusal would lose
 /// them. A custom resource whose CRD is replaced cannot be tried before.
-pub(super) async fn verify(cluster: &dyn Cluster, pairs: &mut [(Desired, Compared)]) {
+pub(super) async fn verify(cluster: &dyn Cluster, pairs: &mut [(Desired, Planned)]) {
     if !cluster.capabilities().server {
         return;
     }
-    let is_tried = |compared: &Compared| {
-        let of_definition = compared.recreated_after.iter().any(|key| key.kind == "CustomResourceDefinition");
-        compared.operation == Operation::Replace
-            && !compared.recreated_after.is_empty()
+    let is_tried = |planned: &Planned| {
+        let of_definition = planned.recreated_after.iter().any(|key| key.kind == "CustomResourceDefinition");
+        matches!(planned.action, Action::Replace(_))
+            && !planned.recreated_after.is_empty()
             && !of_definition
-            && !compared.no_dry_run
+            && !planned.no_dry_run
+            && !planned.kind_from_set
     };
-    let tried = pairs.iter().enumerate().filter(|(_, (wanted, compared))| is_tried(compared) && !wanted.kind_from_set);
-    let questions = tried.filter_map(|(index, (wanted, compared))| {
-        let address = Address::new(Arc::clone(&wanted.kind), &wanted.object.namespace, &wanted.object.name);
-        let body = Value::clone(compared.body.as_deref()?);
+    let tried = pairs.iter().enumerate().filter(|(_, (_, planned))| is_tried(planned));
+    let questions = tried.filter_map(|(index, (_, planned))| {
+        let address = planned.address();
+        let body = Value::clone(planned.desired.as_deref()?);
         Some(async move { (index, refusal_as_new(cluster, &address, body).await) })
     });
     let questions: Vec<_> = questions.collect();
     let answers: Vec<_> = futures::stream::iter(questions).buffer_unordered(CONCURRENCY).collect().await;
     for (index, refused) in answers {
         // An admission webhook may object to the unused name, beside the old object: then the write decides.
-        pairs[index].1.refused = refused.filter(|error| error.kind == ErrorKind::Invalid);
+        pairs[index].1.refused = refused.filter(|error| error.kind == ErrorKind::Invalid).map(Refusal::new);
     }
 }
 
 /// Findings for objects of the manifests that are deleted with a namespace or a CRD which the manifests lack: no run could
 /// create them again.
-pub(super) fn below_deleted(pairs: &[(Desired, Compared)], deleted: &Parents) -> Vec<Finding> {
-    let lost = pairs.iter().filter(|(_, compared)| compared.operation != Operation::Exists);
+pub(super) fn below_deleted(pairs: &[(Desired, Planned)], deleted: &Parents) -> Vec<Finding> {
+    let lost = pairs.iter().filter(|(wanted, _)| !wanted.strategies.exists);
     lost.filter_map(|(wanted, _)| {
         let key = wanted.object.key();
         let parent = deleted.holders(&key).into_iter().next()?;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pushback_cluster::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
+use pushback_cluster::{Address, Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
 use pushback_objects::source::display_path;
 use pushback_objects::{Finding, PathSegment, Position, Positions, Verdict};
 use pushback_preflight::registry;
@@ -16,6 +16,24 @@ pub const RULE: &str = "server";
 const MISSING_NAMESPACE: &str = "namespace";
 /// The check for a field that cannot be changed.
 const IMMUTABLE: &str = "immutable";
+
+/// The server's refusal of a change in a dry run.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The server's words.
+    pub error: ClusterError,
+    /// True if the server would accept the same object as a new one.
+    pub(super) only_as_new: bool,
+    /// The address of the dry run, if the namespace of the object does not exist.
+    pub(super) elsewhere: Option<Address>,
+}
+
+impl Refusal {
+    /// A refusal at the object's own address.
+    pub(super) fn new(error: ClusterError) -> Box<Self> {
+        Box::new(Self { error, only_as_new: false, elsewhere: None })
+    }
+}
 
 /// Findings for one refused object. `only_as_new`: the server would accept it as a new object.
 #[must_use]

@@ -9,12 +9,10 @@ use pushback_app::twins::{self, Records};
 use pushback_cluster::{Cluster, ClusterError};
 use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
-use pushback_preflight::Operation;
 
-use super::compared::Compared;
 use super::comparison::OwnershipOverride;
 use super::desired::Desired;
-use super::{PlanError, Planned};
+use super::{Action, PlanError, Planned};
 
 /// Lists the cluster's records ahead of a check; `None` where no record can claim the app's objects.
 pub(super) async fn records(cluster: &dyn Cluster, observed: &Observed) -> Option<Records> {
@@ -31,19 +29,19 @@ pub(super) async fn check(
     observed: &Observed,
     listed: Option<Records>,
     prunes: &[Planned],
-    pairs: &[(Desired, Compared)],
+    pairs: &[(Desired, Planned)],
     ownership_override: &OwnershipOverride,
 ) -> Result<Option<ClusterError>, PlanError> {
     let Some(record) = observed.record.as_ref().filter(|_| observed.app.label_key() == APP_LABEL) else {
         return Ok(None);
     };
-    let is_of_label = |compared: &Compared| {
-        let writes = matches!(compared.operation, Operation::Update | Operation::Replace);
-        writes && compared.live.as_deref().is_some_and(|live| live.label(APP_LABEL) == Some(record.label_value()))
+    let is_of_label = |planned: &Planned| {
+        let writes = matches!(planned.action, Action::Update(_) | Action::Replace(_));
+        writes && planned.live.as_deref().is_some_and(|live| live.label(APP_LABEL) == Some(record.label_value()))
     };
-    let written: Vec<&(Desired, Compared)> = match ownership_override.allows(record.label_value()) {
+    let written: Vec<&(Desired, Planned)> = match ownership_override.allows(record.label_value()) {
         true => Vec::new(),
-        false => pairs.iter().filter(|(_, compared)| is_of_label(compared)).collect(),
+        false => pairs.iter().filter(|(_, planned)| is_of_label(planned)).collect(),
     };
     if prunes.is_empty() && written.is_empty() {
         return Ok(None);
@@ -53,7 +51,7 @@ pub(super) async fn check(
         "Namespace" => name.to_owned(),
         _ => namespace.to_owned(),
     };
-    let deleted = prunes.iter().map(|planned| &planned.change.object);
+    let deleted = prunes.iter().map(|planned| &planned.object);
     let all = deleted.chain(written.iter().map(|(wanted, _)| &wanted.object));
     let places = all.map(|object| place(&object.kind, &object.name, &object.namespace));
     let namespaces: BTreeSet<String> =
@@ -75,9 +73,9 @@ pub(super) async fn check(
     };
     let mut disputed: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for planned in prunes {
-        let live = planned.change.live.as_deref();
+        let live = planned.live.as_deref();
         if let Some(AppName { name, namespace }) = live.and_then(|live| twins::rival(&twins, observed, live)) {
-            disputed.entry((namespace, name)).or_default().push(planned.change.object.to_string());
+            disputed.entry((namespace, name)).or_default().push(planned.object.to_string());
         }
     }
     let deletion = |((namespace, name), objects): ((&str, &str), Vec<String>)| InputError {
@@ -91,8 +89,8 @@ pub(super) async fn check(
         hints: vec![hint(name, namespace)],
     };
     let mut errors: Vec<InputError> = disputed.into_iter().map(deletion).collect();
-    for (wanted, compared) in written {
-        let live = compared.live.as_deref();
+    for (wanted, planned) in written {
+        let live = planned.live.as_deref();
         let Some(AppName { name, namespace }) = live.and_then(|live| twins::rival(&twins, observed, live)) else {
             continue;
         };

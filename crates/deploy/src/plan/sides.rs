@@ -39,22 +39,21 @@ pub struct ChangeSides {
 /// The newest live version of every versioned object of the app, by its identity in the input.
 #[must_use]
 pub fn newest_versions(plan: &Plan) -> BTreeMap<ObjectKey, &Value> {
-    let planned = plan.objects.iter().filter_map(|planned| planned.change.live.as_deref());
+    let planned = plan.objects.iter().filter_map(|planned| planned.live.as_deref());
     versioned::newest(plan.retained.objects.iter().map(|object| &**object).chain(planned))
 }
 
 /// The newest live version of an object of which a new one is created.
 #[must_use]
 pub fn previous_version<'v>(planned: &Planned, versions: &BTreeMap<ObjectKey, &'v Value>) -> Option<&'v Value> {
-    let change = &planned.change;
-    let desired = change.desired.as_deref().filter(|_| change.operation == Operation::Create)?;
-    let (key, _) = versioned::version_of(&change.object.key(), desired)?;
+    let desired = planned.desired.as_deref().filter(|_| planned.operation() == Operation::Create)?;
+    let (key, _) = versioned::version_of(&planned.object.key(), desired)?;
     versions.get(&key).copied()
 }
 
 /// Sets both sides to those of a new version and the one before.
 pub fn set_beside(sides: &mut ChangeSides, planned: &Planned, previous: &Value) {
-    sides.new = planned.change.desired.as_deref().map(|desired| new_side(desired, Some(previous)));
+    sides.new = planned.desired.as_deref().map(|desired| new_side(desired, Some(previous)));
     sides.old = Some(old_side(previous, sides.new.as_ref()));
     let plain = given_as_text(planned);
     sides.old.iter_mut().chain(&mut sides.new).for_each(|side| as_string_data(side, &plain));
@@ -70,11 +69,10 @@ pub fn is_version(object: &Value) -> bool {
 /// compared.
 #[must_use]
 pub fn change_sides(planned: &Planned, wave: usize, app_goes: bool) -> ChangeSides {
-    let change = &planned.change;
-    let live = change.live.as_deref();
-    let new = match change.operation {
+    let live = planned.live.as_deref();
+    let new = match planned.operation() {
         Operation::Delete => None,
-        _ => change.desired.as_deref().map(|desired| new_side(desired, live)),
+        _ => planned.desired.as_deref().map(|desired| new_side(desired, live)),
     };
     let mut old = live.map(|live| match app_goes {
         true => without_bookkeeping(live.clone(), true),
@@ -89,18 +87,18 @@ pub fn change_sides(planned: &Planned, wave: usize, app_goes: bool) -> ChangeSid
         wave,
         created: live.map(|live| live.text("/metadata/creationTimestamp").to_owned()).unwrap_or_default(),
         strategy: strategy(planned).to_owned(),
-        awaited: match change.operation {
+        awaited: match planned.operation() {
             Operation::Delete => (planned.wait || planned.is_orphaned()).then_some(Awaited::Deleted),
             Operation::Create | Operation::Update | Operation::Replace if planned.wait => Some(Awaited::Ready),
             Operation::Exists => Some(Awaited::Ready),
             _ => None,
         },
-        live: change.live.clone(),
+        live: planned.live.clone(),
     }
 }
 
 fn strategy(planned: &Planned) -> &'static str {
-    match (planned.change.operation, planned.strategies.update) {
+    match (planned.operation(), planned.strategies.update) {
         (Operation::Delete, _) if planned.is_orphaned() => "orphan",
         (Operation::Update | Operation::Replace, UpdateStrategy::FallbackOnReplace) => "fallback on replace",
         (Operation::Update, UpdateStrategy::AlwaysReplace) | (Operation::Replace, _) => "always replace",
@@ -130,8 +128,7 @@ fn old_side(live: &Value, new: Option<&Value>) -> Value {
 }
 
 fn given_as_text(planned: &Planned) -> Vec<String> {
-    let change = &planned.change;
-    match (&change.desired, &change.positions) {
+    match (&planned.desired, &planned.positions) {
         (Some(desired), Some(positions)) => plain_keys(desired, positions),
         _ => Vec::new(),
     }

@@ -20,21 +20,20 @@ pub(super) fn check(objects: &[Planned]) -> Vec<Finding> {
 }
 
 fn one(planned: &Planned) -> Option<Finding> {
-    let change = &planned.change;
     // What the server refuses by itself, it has told.
-    let is_written = change.operation.applies() && change.verification != Verification::Refused;
-    let after = change.result.as_deref().or(change.desired.as_deref()).filter(|_| is_written)?;
-    let is_custom = is_custom_group(&change.object.group);
+    let is_written = planned.operation().applies() && planned.verification != Verification::Refused;
+    let after = planned.result.as_deref().or(planned.desired.as_deref()).filter(|_| is_written)?;
+    let is_custom = is_custom_group(&planned.object.group);
     let size = stored(after, is_custom);
     // A store that holds such an object already has another limit.
-    let fits = size <= LIMIT || change.live.as_deref().is_some_and(|live| stored(live, is_custom) > LIMIT);
+    let fits = size <= LIMIT || planned.live.as_deref().is_some_and(|live| stored(live, is_custom) > LIMIT);
     (!fits).then(|| {
         let least = if is_custom { "" } else { "at least " };
         let message = format!(
             "it takes {least}{size} bytes, and the store of the API server (etcd) takes {LIMIT} unless it is set up otherwise"
         );
-        Finding::new(RULE, "too-large", Verdict::Breaking, change.object.clone(), message)
-            .at(change.locate(&[]))
+        Finding::new(RULE, "too-large", Verdict::Breaking, planned.object.clone(), message)
+            .at(planned.locate(&[]))
             .remedy("split the object, or keep its data elsewhere; where the store takes more, --strict=false lets it decide")
     })
 }

@@ -50,9 +50,9 @@ pub(super) fn note(objects: &mut [Planned], is_server: bool) {
 #[must_use]
 pub(super) fn stale_pods(objects: &[Planned]) -> Vec<StalePods> {
     let changed = |(index, planned): (usize, &Planned)| {
-        let object = &planned.change.object;
+        let object = &planned.object;
         let is_read = object.group.is_empty() && matches!(object.kind.as_str(), "ConfigMap" | "Secret");
-        let has_changed = planned.change.operation == Operation::Update
+        let has_changed = planned.operation() == Operation::Update
             && ["data", "binaryData"].iter().any(|field| changes(planned, &[field]));
         (is_read && has_changed && !is_reloaded(planned)).then(|| (object.key(), index))
     };
@@ -62,8 +62,8 @@ pub(super) fn stale_pods(objects: &[Planned]) -> Vec<StalePods> {
     }
     let mut stale: BTreeMap<usize, Vec<ObjectRef>> = BTreeMap::new();
     for planned in objects.iter().filter(|planned| keeps_its_pods(planned)) {
-        let object = &planned.change.object;
-        let Some(manifest) = planned.change.desired.as_deref() else { continue };
+        let object = &planned.object;
+        let Some(manifest) = planned.desired.as_deref() else { continue };
         let read: BTreeSet<usize> = read_by_pods(manifest, &object.namespace)
             .iter()
             .filter_map(|target| changed.get(target).copied())
@@ -80,7 +80,7 @@ impl Plan {
     #[must_use]
     pub fn stale_pods_hints(&self) -> Vec<String> {
         let hint = |stale: StalePods| {
-            let object = &self.objects[stale.index].change.object;
+            let object = &self.objects[stale.index].object;
             format!("{object} has changed, and nothing restarts the Pods that read it: {}", stale.command())
         };
         stale_pods(&self.objects).into_iter().map(hint).collect()
@@ -89,9 +89,9 @@ impl Plan {
 
 /// A workload that is there and whose Pods the plan leaves alone.
 fn keeps_its_pods(planned: &Planned) -> bool {
-    let object = &planned.change.object;
+    let object = &planned.object;
     let is_workload = object.group == "apps" && RESTARTABLE.contains(&object.kind.as_str());
-    let stays = match planned.change.operation {
+    let stays = match planned.operation() {
         Operation::Noop => true,
         Operation::Update => !changes(planned, &["spec", "template"]),
         Operation::Create | Operation::Replace | Operation::Delete | Operation::Exists => false,
@@ -102,12 +102,12 @@ fn keeps_its_pods(planned: &Planned) -> bool {
 /// Whether a field at or below a path changes, or one that it is part of.
 fn changes(planned: &Planned, path: &[&str]) -> bool {
     let is_at = |(segment, key): (&PathSegment, &&str)| *segment == PathSegment::from(*key);
-    planned.fields.iter().any(|field| field.path.iter().zip(path).all(is_at))
+    planned.difference().fields.iter().any(|field| field.path.iter().zip(path).all(is_at))
 }
 
 /// Whether a controller restarts Pods when what they read changes.
 fn is_reloaded(planned: &Planned) -> bool {
-    let annotations = planned.change.desired.as_deref().and_then(|it| it.pointer("/metadata/annotations")?.as_object());
+    let annotations = planned.desired.as_deref().and_then(|it| it.pointer("/metadata/annotations")?.as_object());
     let is_reloader = |key: &String| key.split('/').next().is_some_and(|domain| domain.ends_with(RELOADER));
     annotations.is_some_and(|annotations| annotations.keys().any(is_reloader))
 }

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use pushback_app::identity::ORPHANED_LABEL;
 use pushback_cluster::Kinds;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
-use pushback_preflight::{Change, Operation, Verification};
 use serde_json::Value;
 
 use super::annotations::{self, Strategies};
-use super::compared::Compared;
 use super::desired::Desired;
 use super::live::Live;
-use super::{PlanWarning, Planned};
+use super::{Action, PlanWarning, Planned};
 
 /// Namespaces that every cluster needs; they are never deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -39,7 +37,7 @@ pub(super) struct Honoured {
 /// Decides what happens to live objects that the input does not ask to write. Those in `only_named` are kept.
 pub(super) fn unwanted(
     live: &Live,
-    pairs: &[(Desired, Compared)],
+    pairs: &[(Desired, Planned)],
     only_named: &BTreeSet<ObjectKey>,
     kinds: &Kinds,
     Honoured { is_server, helm }: Honoured,
@@ -48,7 +46,7 @@ pub(super) fn unwanted(
     // One object served under two groups counts once.
     let wanted_uids: HashSet<&str> = pairs
         .iter()
-        .filter_map(|(_, compared)| compared.live.as_deref().map(ObjectExt::uid))
+        .filter_map(|(_, planned)| planned.live.as_deref().map(ObjectExt::uid))
         .filter(|uid| !uid.is_empty())
         .collect();
     let mut unwanted = Unwanted::default();
@@ -82,41 +80,16 @@ pub(super) fn unwanted(
         if is_unlabelled && !strategies.orphan {
             notes.push("its app label was removed; the app's record has its uid".to_owned());
         }
-        let (orphan, disable_wait) = (strategies.orphan, strategies.disable_wait);
         unwanted.prunes.push(Planned {
-            change: Change {
-                object: reference,
-                resource: kind.plural.clone(),
-                namespaced: kind.namespaced,
-                operation: Operation::Delete,
-                desired: None,
-                live: Some(Arc::clone(object)),
-                result: None,
-                verification: Verification::NotNeeded,
-                positions: None,
-                orphaned: orphan,
-                taken_from: Vec::new(),
-            },
+            object: reference,
             kind: Arc::clone(kind),
-            kind_from_set: false,
-            kind_changes: false,
-            asked_again: false,
-            carry_over: None,
-            conversion: None,
-            operators: Vec::new(),
-            resumes: false,
-            strategies,
-            takeover: None,
-            after: Vec::new(),
-            recreated_after: Vec::new(),
-            fields: Vec::new(),
+            action: Action::Delete,
+            live: Some(Arc::clone(object)),
             notes,
-            original: None,
-            manifest_digest: Default::default(),
-            live_digest: Default::default(),
-            refused: None,
-            // Without the label no watch sees it go.
-            wait: !orphan && !disable_wait && !is_unlabelled,
+            // Without the label no watch sees the deletion.
+            wait: !strategies.orphan && !strategies.disable_wait && !is_unlabelled,
+            strategies,
+            ..Planned::default()
         });
     }
     unwanted

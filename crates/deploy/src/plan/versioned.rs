@@ -10,8 +10,8 @@ use pushback_objects::source::value_at;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, PathSegment};
 use serde_json::Value;
 
+use super::Planned;
 use super::annotations::{self, ExplicitReference};
-use super::compared::Compared;
 use super::desired::Desired;
 use super::live::Live;
 use super::renewal::RENEWED;
@@ -153,16 +153,17 @@ impl Versions {
     }
 
     /// Gives every object that differs from its newest version the next one. Returns whether there was any.
-    pub(super) fn advance(&mut self, compared: &[Option<Compared>]) -> bool {
+    pub(super) fn advance(&mut self, compared: &[Option<Planned>]) -> bool {
         let mut advanced = false;
         for versioned in self.versioned.iter_mut().filter(|versioned| !versioned.is_new()) {
-            let Some(Some(compared)) = versioned.index.and_then(|index| compared.get(index)) else { continue };
+            let Some(Some(planned)) = versioned.index.and_then(|index| compared.get(index)) else { continue };
             // Other owners of the same values are no change.
-            let differs = !compared.fields.is_empty() || compared.live.as_deref().is_none_or(ObjectExt::is_terminating);
+            let differs = !planned.difference().fields.is_empty()
+                || planned.live.as_deref().is_none_or(ObjectExt::is_terminating);
             if differs {
                 versioned.number += 1;
                 versioned.renewed =
-                    compared.body.as_deref().and_then(|body| body.annotation(RENEWED)).map(str::to_owned);
+                    planned.desired.as_deref().and_then(|body| body.annotation(RENEWED)).map(str::to_owned);
                 advanced = true;
             }
         }

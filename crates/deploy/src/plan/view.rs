@@ -27,7 +27,7 @@ pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>)
     let mut lines = Vec::new();
     for planned in &plan.objects {
         counts.add_change(planned.reported_operation(), planned.is_orphaned());
-        if planned.change.operation != Operation::Noop {
+        if planned.operation() != Operation::Noop {
             lines.push(line(planned, &masker, view.text));
         }
     }
@@ -35,13 +35,12 @@ pub fn planned_lines(plan: &Plan, view: &View<'_>) -> (Counts, Vec<PlannedLine>)
 }
 
 fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
-    let change = &planned.change;
     let cover =
-        masker.cover([&change.live, &change.desired, &change.result].into_iter().flatten().map(|object| &**object));
+        masker.cover([&planned.live, &planned.desired, &planned.result].into_iter().flatten().map(|object| &**object));
     let masked = |path: &[PathSegment]| cover.hides(path);
-    let shown_text = if text && change.operation.writes() && !planned.is_orphaned() {
+    let shown_text = if text && planned.operation().writes() && !planned.is_orphaned() {
         let estimated;
-        let new: Option<&Value> = match (change.operation, &change.result, &change.desired, &change.live) {
+        let new: Option<&Value> = match (planned.operation(), &planned.result, &planned.desired, &planned.live) {
             (Operation::Delete, ..) => None,
             (_, Some(result), ..) => Some(result),
             // The server has not said what the result would be.
@@ -55,15 +54,15 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
             }
             (_, None, desired, _) => desired.as_deref(),
         };
-        diff::text(change.live.as_deref(), new, &masked)
+        diff::text(planned.live.as_deref(), new, &masked)
     } else {
         String::new()
     };
     PlannedLine {
-        object: change.object.clone(),
+        object: planned.object.clone(),
         operation: planned.reported_operation(),
-        position: change.locate(&[]),
-        fields: diff::field_lines(&planned.fields, &masked),
+        position: planned.locate(&[]),
+        fields: diff::field_lines(&planned.difference().fields, &masked),
         text: shown_text,
         notes: planned.notes.clone(),
     }

@@ -43,12 +43,12 @@ impl Waves {
     /// The waves of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
-        let is_change = |planned: &Planned| !matches!(planned.change.operation, Operation::Noop | Operation::Exists);
+        let is_change = |planned: &Planned| !matches!(planned.operation(), Operation::Noop | Operation::Exists);
         let waves = plan.graph.wave_numbers(|node| is_change(&plan.objects[node]));
         let mut kinds: BTreeMap<(usize, &str, &str, Operation), Vec<usize>> = BTreeMap::new();
         for (node, planned) in plan.objects.iter().enumerate().filter(|(_, planned)| is_change(planned)) {
-            let object = &planned.change.object;
-            let key = (waves[node], object.kind.as_str(), object.group.as_str(), planned.change.operation);
+            let object = &planned.object;
+            let key = (waves[node], object.kind.as_str(), object.group.as_str(), planned.operation());
             kinds.entry(key).or_default().push(node);
         }
         let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
@@ -67,7 +67,7 @@ impl Waves {
                     wave,
                     kind: kind.to_owned(),
                     operation,
-                    objects: planned().map(|planned| full_name(&planned.change.object)).collect(),
+                    objects: planned().map(|planned| full_name(&planned.object)).collect(),
                     groups: planned().flat_map(groups).collect(),
                 });
             }
@@ -83,7 +83,7 @@ fn full_name(object: &ObjectRef) -> String {
 
 /// The groups that an object's annotations name.
 fn groups(planned: &Planned) -> impl Iterator<Item = String> {
-    let object = planned.change.desired.as_deref().or(planned.change.live.as_deref());
+    let object = planned.desired.as_deref().or(planned.live.as_deref());
     let groups = planned.strategies.change_groups.iter();
     groups.filter_map(move |(_, group)| expand(group, object?).ok())
 }

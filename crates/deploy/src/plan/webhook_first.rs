@@ -10,17 +10,18 @@ use super::Planned;
 /// Puts off the change of the storage version where the Service of the conversion webhook is an object of the same set.
 pub(super) fn assign(objects: &mut [Planned]) {
     let is_service = |planned: &&Planned| {
-        let object = &planned.change.object;
-        object.group.is_empty() && object.kind == "Service" && planned.change.desired.is_some()
+        let object = &planned.object;
+        object.group.is_empty() && object.kind == "Service" && planned.desired.is_some()
     };
-    let name = |planned: &Planned| (planned.change.object.namespace.clone(), planned.change.object.name.clone());
+    let name = |planned: &Planned| (planned.object.namespace.clone(), planned.object.name.clone());
     let services: BTreeSet<(String, String)> = objects.iter().filter(is_service).map(name).collect();
-    for planned in objects.iter_mut().filter(|planned| planned.carry_over == Some(CarryOver::After)) {
-        let (Some(live), Some(wanted)) = (planned.change.live.as_deref(), planned.change.desired.as_deref()) else {
+    let is_moved = |planned: &&mut Planned| planned.difference().carry_over == Some(CarryOver::After);
+    for planned in objects.iter_mut().filter(is_moved) {
+        let (Some(live), Some(wanted)) = (planned.live.as_deref(), planned.desired.as_deref()) else {
             continue;
         };
         let Some((namespace, name)) = conversion_service(wanted) else { continue };
-        if planned.takeover.is_some() || !services.contains(&(namespace.to_owned(), name.to_owned())) {
+        if planned.difference().takeover.is_some() || !services.contains(&(namespace.to_owned(), name.to_owned())) {
             continue;
         }
         let Some(first) = webhook_first(live, wanted) else { continue };
@@ -31,6 +32,8 @@ pub(super) fn assign(objects: &mut [Planned]) {
             storage(&first),
             storage(wanted)
         ));
-        planned.carry_over = Some(CarryOver::WebhookFirst(first));
+        if let Some(difference) = planned.action.difference_mut() {
+            difference.carry_over = Some(CarryOver::WebhookFirst(first));
+        }
     }
 }

@@ -34,7 +34,7 @@ impl Engine<'_> {
         let message = match (reads, self.unfinished_backend(backend)) {
             (VersionReads::Done, _) => return None,
             (VersionReads::NotStarted | VersionReads::Following, Some(first)) => {
-                let object = &self.plan.objects[first].change.object;
+                let object = &self.plan.objects[first].object;
                 self.set_reads(node, VersionReads::Following, BACKEND_POLL);
                 format!("established; {object}, which converts its objects, is not ready yet")
             }
@@ -108,7 +108,7 @@ impl Engine<'_> {
                             "cannot verify the conversion of its objects: no permission to read them in {}",
                             hidden.join(", ")
                         ),
-                        object: Some(self.plan.objects[node].change.object.clone()),
+                        object: Some(self.plan.objects[node].object.clone()),
                         position: None,
                     });
                 }

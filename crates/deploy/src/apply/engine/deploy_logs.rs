@@ -72,7 +72,7 @@ impl Engine<'_> {
     pub(super) async fn begin_logs(&mut self) {
         let of = self.options.logs;
         let is_wanted = |object: &Value| of == LogsOf::All || deploy_logs::may_be_wanted(object);
-        let desired = self.plan.objects.iter().filter_map(|planned| planned.change.desired.as_deref());
+        let desired = self.plan.objects.iter().filter_map(|planned| planned.desired.as_deref());
         let namespaces: BTreeSet<String> = match of {
             LogsOf::Nobody => BTreeSet::new(),
             _ => desired.filter(|object| is_wanted(object)).map(|object| object.namespace().to_owned()).collect(),

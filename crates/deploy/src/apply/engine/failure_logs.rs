@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The values of the Secrets that a plan is about.
 pub(super) fn secrets(plan: &Plan) -> Secrets {
-    let objects = plan.objects.iter().flat_map(|planned| [&planned.change.desired, &planned.change.live]);
+    let objects = plan.objects.iter().flat_map(|planned| [&planned.desired, &planned.live]);
     Secrets::of_secrets(objects.flatten().map(AsRef::as_ref))
 }
 
@@ -75,11 +75,11 @@ impl Engine<'_> {
     }
 
     fn has_failed(&self, node: usize) -> bool {
-        let change = &self.plan.objects[node].change;
+        let planned = &self.plan.objects[node];
         let has_pods =
-            has_children(&change.object) || self.nodes[node].object.as_deref().is_some_and(core_kinds::is_pod);
+            has_children(&planned.object) || self.nodes[node].object.as_deref().is_some_and(core_kinds::is_pod);
         has_pods
-            && change.operation != Operation::Delete
+            && planned.operation() != Operation::Delete
             && matches!(self.nodes[node].progress, Progress::NeverReady(_) | Progress::TimedOut(_))
     }
 
@@ -93,11 +93,8 @@ impl Engine<'_> {
             let object = self.nodes[node].object.as_deref();
             object.is_some_and(|object| !core_kinds::is_pod(object) && self.failing_below(object).is_empty())
         };
-        let namespaces: BTreeSet<&str> = failed
-            .iter()
-            .filter(is_unseen)
-            .map(|&node| self.plan.objects[node].change.object.namespace.as_str())
-            .collect();
+        let namespaces: BTreeSet<&str> =
+            failed.iter().filter(is_unseen).map(|&node| self.plan.objects[node].object.namespace.as_str()).collect();
         let cluster = &*self.writes.writer.cluster;
         let queries = namespaces.iter().flat_map(|namespace| {
             Children::kinds().map(|kind| ListQuery::new(kind, Some(namespace), self.view.watches.selector()))

@@ -51,8 +51,8 @@ impl Engine<'_> {
         }
         self.view.reporting.insert(key, None);
         let of_kind = self.plan.objects.iter().filter(|other| *other.kind == **kind);
-        let created = of_kind.filter(|other| other.change.live.is_none());
-        let created = created.map(|other| (other.change.object.namespace.clone(), other.change.object.name.clone()));
+        let created = of_kind.filter(|other| other.live.is_none());
+        let created = created.map(|other| (other.object.namespace.clone(), other.object.name.clone()));
         let created: BTreeSet<(String, String)> = created.collect();
         let (kind, namespace) = (Arc::clone(kind), object.namespace().to_owned());
         let cluster = Arc::clone(&self.writes.writer.cluster);
@@ -95,13 +95,12 @@ impl Engine<'_> {
         if let Some(known) = self.view.controllers.get(&key) {
             return known.clone();
         }
-        let staying = self.plan.objects.iter().filter(|planned| planned.change.operation != Operation::Delete);
-        let objects =
-            staying.filter_map(|planned| planned.change.desired.as_deref().or(planned.change.live.as_deref()));
+        let staying = self.plan.objects.iter().filter(|planned| planned.operation() != Operation::Delete);
+        let objects = staying.filter_map(|planned| planned.desired.as_deref().or(planned.live.as_deref()));
         let found = operator_workloads(objects, DefinedResource { group: &kind.group, plural: &kind.plural });
         let nodes = found.iter().filter_map(|workload| self.by_key.get(&workload.object.key()).copied());
         let runs = |node: &usize| {
-            let desired = self.plan.objects[*node].change.desired.as_deref();
+            let desired = self.plan.objects[*node].desired.as_deref();
             desired.and_then(|desired| desired.pointer("/spec/replicas")).and_then(Value::as_u64) != Some(0)
         };
         let nodes: Vec<usize> = nodes.filter(runs).collect();
@@ -112,7 +111,7 @@ impl Engine<'_> {
     /// Records that a workload is done, and assesses the custom resources again that may wait for it.
     pub(super) fn note_controller(&mut self, node: usize) {
         let planned = &self.plan.objects[node];
-        if !planned.makes_pods() || planned.change.operation == Operation::Delete {
+        if !planned.makes_pods() || planned.operation() == Operation::Delete {
             return;
         }
         if self.nodes[node].progress == Progress::Done {
@@ -138,7 +137,7 @@ impl Engine<'_> {
         }
         let is_silent = |object: &Arc<Value>| !has_status(object) && self.config.wait_rule(object).is_none();
         if self.nodes[node].object.as_ref().is_some_and(is_silent) {
-            self.unreported.push(planned.change.object.clone());
+            self.unreported.push(planned.object.clone());
         }
     }
 

@@ -13,7 +13,7 @@ impl Engine<'_> {
     pub(super) async fn resume_operators(&self) -> Vec<UnfinishedLine> {
         let mut paused: BTreeMap<usize, (&PlannedOperator, Vec<usize>)> = BTreeMap::new();
         for (definition, planned) in self.plan.objects.iter().enumerate() {
-            for operator in planned.operators.iter().filter(|operator| operator.pauses) {
+            for operator in planned.difference().operators.iter().filter(|operator| operator.pauses) {
                 paused.entry(operator.index).or_insert_with(|| (operator, Vec::new())).1.push(definition);
             }
         }
@@ -33,7 +33,7 @@ impl Engine<'_> {
                 },
             };
             lines.push(UnfinishedLine {
-                object: self.plan.objects[operator.index].change.object.clone(),
+                object: self.plan.objects[operator.index].object.clone(),
                 state: Unfinished::NotReady,
                 message,
                 reasons: Vec::new(),
@@ -58,6 +58,6 @@ impl Engine<'_> {
         let planned = &self.plan.objects[definition];
         let is_untouched = || self.writes.writer.is_untouched(planned);
         let is_whole = is_written || matches!(is_untouched().await, Ok(true));
-        (!is_whole).then(|| planned.change.object.name.clone())
+        (!is_whole).then(|| planned.object.name.clone())
     }
 }

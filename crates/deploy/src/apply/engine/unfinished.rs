@@ -23,8 +23,8 @@ impl Engine<'_> {
     pub(super) fn unfinished(&self, mut containers: BTreeMap<usize, Vec<FailedContainer>>) -> Vec<UnfinishedLine> {
         let mut lines = Vec::new();
         for (index, (node, planned)) in self.nodes.iter().zip(&self.plan.objects).enumerate() {
-            let writes = planned.change.operation.writes();
-            let is_deletion = planned.change.operation == Operation::Delete;
+            let writes = planned.operation().writes();
+            let is_deletion = planned.operation() == Operation::Delete;
             let not_yet = if is_deletion { Unfinished::NotDeleted } else { Unfinished::NotReady };
             let of = |message: &str| Explanation { message: message.to_owned(), ..Explanation::default() };
             let (state, explanation, since) = match &node.progress {
@@ -47,7 +47,7 @@ impl Engine<'_> {
                 reasons.extend(foreign_reasons(planned, node.object.as_deref()));
             }
             lines.push(UnfinishedLine {
-                object: planned.change.object.clone(),
+                object: planned.object.clone(),
                 state,
                 message: explanation.message,
                 reasons,
@@ -69,7 +69,7 @@ pub(super) fn still_absent(since: Instant) -> Progress {
 
 /// Fields that others have set in an object that does not become ready.
 fn foreign_reasons(planned: &Planned, live: Option<&Value>) -> Vec<String> {
-    let (Some(live), Some(manifest)) = (live, planned.change.desired.as_deref()) else { return Vec::new() };
+    let (Some(live), Some(manifest)) = (live, planned.desired.as_deref()) else { return Vec::new() };
     let fields = foreign_fields(live, manifest, FIELD_MANAGER);
     let more = fields.len().saturating_sub(FOREIGN_FIELDS);
     let named = fields.iter().take(FOREIGN_FIELDS).map(ForeignField::describe);

@@ -31,7 +31,7 @@ impl<'a> Engine<'a> {
     /// Starts to wait for an object; `generation` is the one that its write returned, 0 if nothing was written.
     pub(super) fn wait_for(&mut self, node: usize, generation: i64) {
         let planned = &self.plan.objects[node];
-        let is_hidden = self.view.is_hidden(&planned.kind, &planned.change.object.namespace);
+        let is_hidden = self.view.is_hidden(&planned.kind, &planned.object.namespace);
         let coverage = if is_hidden { Coverage::Polled(Instant::now()) } else { Coverage::Watched };
         self.nodes[node].progress = Progress::Waiting(Box::new(Waiting::new(generation, coverage)));
     }
@@ -76,13 +76,13 @@ impl<'a> Engine<'a> {
         let unchanged = planned.reported_operation() == Operation::Noop;
         let below = if planned.strategies.disable_associated_wait {
             Below::default()
-        } else if is_claim(&planned.change.object) {
+        } else if is_claim(&planned.object) {
             self.view.children.around_claim(object)
         } else {
             self.view.children.of(object)
         };
         let backends = if unchanged { Vec::new() } else { self.backends(object) };
-        let frees_names = planned.change.object.is_definition() && self.deletes_crds();
+        let frees_names = planned.object.is_definition() && self.deletes_crds();
         let waiting = self.nodes[node].waiting_mut()?;
         let waited = waiting.since.elapsed();
         if let Some(rule) = wait_rule {
@@ -120,9 +120,8 @@ impl<'a> Engine<'a> {
     /// Returns whether the deletion of a CRD is still to come or not complete.
     fn deletes_crds(&self) -> bool {
         self.nodes.iter().zip(&self.plan.objects).any(|(node, planned)| {
-            let change = &planned.change;
             let is_open = matches!(node.progress, Progress::Pending | Progress::Writing(_) | Progress::Waiting(_));
-            is_open && change.operation == Operation::Delete && change.object.is_definition()
+            is_open && planned.operation() == Operation::Delete && planned.object.is_definition()
         })
     }
 
@@ -140,7 +139,7 @@ impl<'a> Engine<'a> {
     /// Makes sure that changes of an object, and of what explains them, are noticed.
     fn watch(&mut self, node: usize, object: &Value) {
         let planned = &self.plan.objects[node];
-        let namespace = &planned.change.object.namespace;
+        let namespace = &planned.object.namespace;
         self.by_uid.insert(object.uid().to_owned(), node);
         let labelled = object.label(self.plan.observed.app.label_key()) == Some(self.plan.label_value.as_str());
         if labelled && planned.kind.offers("list") {
@@ -152,10 +151,10 @@ impl<'a> Engine<'a> {
         if planned.strategies.disable_associated_wait {
             return;
         }
-        if has_children(&planned.change.object) {
+        if has_children(&planned.object) {
             Children::kinds().iter().for_each(|kind| self.view.watches.ensure(kind, namespace));
         }
-        if is_claim(&planned.change.object) {
+        if is_claim(&planned.object) {
             self.view.watches.ensure(&core_kinds::pod(), namespace);
             if self.view.storage_classes.is_none() {
                 self.view.storage_classes = Some(Vec::new());
@@ -180,7 +179,7 @@ impl<'a> Engine<'a> {
     fn tell(&mut self, node: usize, stage: Stage) {
         let wanted = self.wanted(node);
         let live = self.nodes[node].object.clone();
-        let is_parent = has_children(&self.plan.objects[node].change.object)
+        let is_parent = has_children(&self.plan.objects[node].object)
             && !self.plan.objects[node].strategies.disable_associated_wait;
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
         let before = std::mem::replace(&mut waiting.stage, stage);
@@ -199,7 +198,7 @@ impl<'a> Engine<'a> {
             None => (message.clone(), reasons.clone()),
         };
         self.events.send(Event::WaitProgress {
-            object: self.plan.objects[node].change.object.clone(),
+            object: self.plan.objects[node].object.clone(),
             wanted,
             message,
             reasons,
@@ -236,10 +235,10 @@ impl<'a> Engine<'a> {
         let operation = planned.reported_operation();
         let was_ready = |live: &Value| tree::state(live, self.config.wait_rule(live)).0 == "ok";
         let is_skipped = planned.strategies.update == UpdateStrategy::Skip;
-        if operation == Operation::Noop && !is_skipped && planned.change.live.as_deref().is_none_or(was_ready) {
+        if operation == Operation::Noop && !is_skipped && planned.live.as_deref().is_none_or(was_ready) {
             return;
         }
-        self.events.send(Event::Completed { object: planned.change.object.clone(), operation });
+        self.events.send(Event::Completed { object: planned.object.clone(), operation });
     }
 
     /// Releases the dependents of an object.
@@ -285,7 +284,7 @@ impl<'a> Engine<'a> {
             _ => message,
         };
         self.events.send(Event::WaitDone {
-            object: self.plan.objects[node].change.object.clone(),
+            object: self.plan.objects[node].object.clone(),
             wanted: self.wanted(node),
             outcome,
             message,
@@ -299,7 +298,7 @@ impl<'a> Engine<'a> {
     }
 
     pub(super) fn skip_dependents(&mut self, node: usize) {
-        let because = self.plan.objects[node].change.object.to_string();
+        let because = self.plan.objects[node].object.to_string();
         for dependent in self.order.dependents_of(node) {
             if self.nodes[dependent].progress == Progress::Pending {
                 self.nodes[dependent].progress = Progress::Skipped(format!("it waits for {because}"));
@@ -343,7 +342,7 @@ impl<'a> Engine<'a> {
                 }
                 self.view.hide(kind, namespace);
                 for (state, planned) in self.nodes.iter_mut().zip(&self.plan.objects) {
-                    if self.view.is_hidden(&planned.kind, &planned.change.object.namespace)
+                    if self.view.is_hidden(&planned.kind, &planned.object.namespace)
                         && let Some(waiting) = state.waiting_mut()
                     {
                         waiting.start_polling();
@@ -364,7 +363,7 @@ impl<'a> Engine<'a> {
             .copied()
             .filter(|&node| {
                 let (state, planned) = (&self.nodes[node], &self.plan.objects[node]);
-                let object = &planned.change.object;
+                let object = &planned.object;
                 // The list may lack what was written after it began.
                 let is_seen = |waiting: &Waiting| waiting.coverage == Coverage::Watched && waiting.since < listed_at;
                 state.waiting().is_some_and(is_seen)
@@ -385,7 +384,7 @@ impl<'a> Engine<'a> {
         self.mark_owners(above);
         self.view.pods_moved |= is_pod(child);
         if is_endpoint_slice(child) {
-            let calls = |planned: &&Planned| planned.change.object.group == "admissionregistration.k8s.io";
+            let calls = |planned: &&Planned| planned.object.group == "admissionregistration.k8s.io";
             let callers = self.nodes.iter_mut().zip(&self.plan.objects).filter(|(_, planned)| calls(planned));
             callers.filter_map(|(node, _)| node.waiting_mut()).for_each(Waiting::hear);
         }
@@ -506,7 +505,7 @@ impl<'a> Engine<'a> {
             ReadResponse::StorageClasses(classes) => {
                 self.view.storage_classes = Some(classes);
                 for node in 0..self.nodes.len() {
-                    let claim = is_claim(&self.plan.objects[node].change.object);
+                    let claim = is_claim(&self.plan.objects[node].object);
                     if claim && !self.is_deletion(node) && self.nodes[node].waiting().is_some() {
                         self.update_readiness(node);
                     }
@@ -542,7 +541,7 @@ impl<'a> Engine<'a> {
                 self.look_at(node);
             }
             self.explain(node);
-            let is_claim = is_claim(&self.plan.objects[node].change.object);
+            let is_claim = is_claim(&self.plan.objects[node].object);
             if !self.is_deletion(node) && (is_due || (pods_moved && is_claim)) {
                 self.update_readiness(node);
             }
@@ -553,7 +552,7 @@ impl<'a> Engine<'a> {
     fn explain(&mut self, node: usize) {
         let is_deletion = self.is_deletion(node);
         let planned = &self.plan.objects[node];
-        let object = &planned.change.object;
+        let object = &planned.object;
         let Some(waiting) = self.nodes[node].waiting_mut() else { return };
         let is_slow = waiting.since.elapsed() >= SLOW;
         if waiting.explained || !is_slow || is_deletion || planned.strategies.disable_associated_wait {
@@ -572,7 +571,7 @@ impl<'a> Engine<'a> {
 
     fn address(&self, node: usize) -> Address {
         let planned = &self.plan.objects[node];
-        let object = &planned.change.object;
+        let object = &planned.object;
         Address::new(Arc::clone(&planned.kind), &object.namespace, &object.name)
     }
 
@@ -604,7 +603,7 @@ fn storage_class_kind() -> Arc<Kind> {
 
 /// Whether dependents of an object wait until it is ready rather than just written.
 fn blocks_dependents(planned: &Planned, wait_rule: Option<&WaitRule>) -> bool {
-    let object = &planned.change.object;
+    let object = &planned.object;
     // A dependent may be a claim's first consumer or a custom resource's controller.
     wait_rule.is_some() || (!is_claim(object) && !object::is_custom_group(&object.group))
 }

@@ -15,9 +15,9 @@ impl Engine<'_> {
         let mut backends = BTreeMap::new();
         for service in called_services(configuration) {
             let Some(&node) = self.by_key.get(&service.key()) else { continue };
-            let is_kept = self.plan.objects[node].change.operation != Operation::Delete;
+            let is_kept = self.plan.objects[node].operation() != Operation::Delete;
             let live = self.nodes[node].object.as_deref();
-            let desired = self.plan.objects[node].change.desired.as_deref();
+            let desired = self.plan.objects[node].desired.as_deref();
             let has_pods = live.or(desired).and_then(|it| it.pointer("/spec/selector")?.as_object());
             let slices = core_kinds::endpoint_slice();
             let is_unknown = self.view.is_hidden(&slices, &service.namespace);

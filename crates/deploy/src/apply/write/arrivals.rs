@@ -31,12 +31,11 @@ impl Writer {
     /// Starts watching for new objects of a definition that is about to be deleted. `None` if no verdict depends on
     /// their absence, or they cannot be watched.
     pub(super) async fn arrivals(&self, planned: &Planned) -> Option<Arrivals> {
-        let change = &planned.change;
-        let is_relied_on = self.second_look.as_ref().is_some_and(|it| it.rests_on_what_goes_with(change));
-        if !is_relied_on || !change.object.is_definition() {
+        let is_relied_on = self.second_look.as_ref().is_some_and(|it| it.rests_on_what_goes_with(&planned.change()));
+        if !is_relied_on || !planned.object.is_definition() {
             return None;
         }
-        let kind = desired::kinds_of_crd(change.live.as_deref()?).into_iter().next()?;
+        let kind = desired::kinds_of_crd(planned.live.as_deref()?).into_iter().next()?;
         let query = ListQuery::new(Arc::new(kind), None, "");
         let there = list_all(&*self.cluster, &query).await.ok()?;
         let events = self.cluster.watch(&query, &there.resource_version).await.ok()?;

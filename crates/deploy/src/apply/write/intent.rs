@@ -28,10 +28,10 @@ impl Writer {
         let Some(seen) = self.cluster.get(address).await.map_err(Failure::Cluster)? else {
             return Err(Failure::Changed("it was deleted meanwhile".to_owned()));
         };
-        if planned.change.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
+        if planned.live.as_deref().is_some_and(|planned| planned.uid() != seen.uid()) {
             return Err(Failure::Changed("it was deleted and created again in the meantime".to_owned()));
         }
-        if seen.label(&self.label_key) != planned.change.live.as_deref().and_then(|live| live.label(&self.label_key)) {
+        if seen.label(&self.label_key) != planned.live.as_deref().and_then(|live| live.label(&self.label_key)) {
             return Err(Failure::Changed("it now belongs to another app".to_owned()));
         }
         Ok(seen)
@@ -70,7 +70,7 @@ impl Writer {
             Err(_) => None,
         };
         let mut continued = None;
-        if let (Some(answer), Some(known)) = (told, &planned.takeover) {
+        if let (Some(answer), Some(known)) = (told, &planned.difference().takeover) {
             let autoscaled = takeover::Autoscaled::Known(known.keeps_replicas);
             let blocking: Vec<_> = known.blocking.iter().map(|field| field.path.clone()).collect();
             let scene = takeover::Scene {
@@ -101,13 +101,13 @@ impl Writer {
             }
         };
         let was_planned = |change: &FieldChange| match compare {
-            Compare::Values => planned.fields.contains(change),
+            Compare::Values => planned.difference().fields.contains(change),
             // The server's merge decides the order of the remaining items.
             Compare::Places if change.segments.last() == Some(&diff::DiffSegment::Order) => true,
-            Compare::Places => planned.fields.iter().any(|planned| is_same_place(planned, change)),
+            Compare::Places => planned.difference().fields.iter().any(|planned| is_same_place(planned, change)),
         };
         // Even if no value is left to change, ownership may be: the write is sent all the same.
-        let now = if planned.takeover.is_some() { takeover::without_copies(now) } else { now };
+        let now = if planned.difference().takeover.is_some() { takeover::without_copies(now) } else { now };
         // Paths only: the keys of list items are values, and this message is not masked.
         let mut paths: Vec<String> =
             now.iter().filter(|change| !was_planned(change)).map(|change| display_path(&change.path)).collect();

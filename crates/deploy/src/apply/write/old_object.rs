@@ -17,7 +17,7 @@ impl Writer {
         address: &Address,
         deadline: Instant,
     ) -> Result<(), Failure> {
-        let uid = planned.change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
+        let uid = planned.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
         let started = Instant::now();
         let wanted = Awaited::Deleted;
         let mut told = String::new();
@@ -26,7 +26,7 @@ impl Writer {
             else {
                 if !told.is_empty() {
                     self.events.send(Event::WaitDone {
-                        object: planned.change.object.clone(),
+                        object: planned.object.clone(),
                         wanted,
                         outcome: WaitOutcome::Ok,
                         message: String::new(),
@@ -44,7 +44,7 @@ impl Writer {
             let message = format!("the old object is being deleted{held}");
             if told != message {
                 self.events.send(Event::WaitProgress {
-                    object: planned.change.object.clone(),
+                    object: planned.object.clone(),
                     wanted,
                     message: message.clone(),
                     reasons: Vec::new(),

@@ -19,7 +19,7 @@ const PODS_GONE: Duration = Duration::from_secs(60);
 impl Writer {
     /// Pauses the operators of a definition and waits until they have no pods.
     pub(super) async fn pause_operators(&self, planned: &Planned) -> Result<(), Failure> {
-        let paused = || planned.operators.iter().filter(|operator| operator.pauses);
+        let paused = || planned.difference().operators.iter().filter(|operator| operator.pauses);
         for operator in paused() {
             self.pause_operator(&operator.address).await?;
         }
@@ -98,7 +98,7 @@ impl Writer {
             return self.update(planned, address).await;
         }
         self.go_on_at_last(address).await?;
-        Ok(unchanged(planned.change.live.clone()))
+        Ok(unchanged(planned.live.clone()))
     }
 
     /// At the end of a run: lets an operator go on whose turn did not come.
@@ -114,9 +114,9 @@ impl Writer {
 
     /// Whether a definition is the one that was planned for: nothing has been written to it.
     pub(in crate::apply) async fn is_untouched(&self, planned: &Planned) -> Result<bool, ClusterError> {
-        let object = &planned.change.object;
+        let object = &planned.object;
         let seen = self.cluster.get(&Address::new(Arc::clone(&planned.kind), "", &object.name)).await?;
         let generation = |object: Option<&Value>| object.and_then(|it| it.pointer("/metadata/generation").cloned());
-        Ok(generation(seen.as_deref()) == generation(planned.change.live.as_deref()))
+        Ok(generation(seen.as_deref()) == generation(planned.live.as_deref()))
     }
 }

@@ -17,7 +17,7 @@ impl Writer {
         address: &Address,
         deadline: Instant,
     ) -> Result<Done, Failure> {
-        let uid = planned.change.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
+        let uid = planned.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
         let seen = match self.cluster.get(address).await {
             // The CRD is there again, and not served by every API server yet.
             Err(error) if error.kind == ErrorKind::UnknownKind => None,

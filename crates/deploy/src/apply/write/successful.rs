@@ -16,7 +16,7 @@ impl SuccessfulWrites {
     /// Notes that a write of the object succeeded.
     pub(super) fn note(&self, planned: &Planned, operation: Operation) {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        writes.insert(planned.change.object.key(), operation);
+        writes.insert(planned.object.key(), operation);
     }
 
     /// The last successful write of an object.

@@ -7,13 +7,12 @@ use std::time::Duration;
 use pushback_cluster::{Address, ClusterError, ErrorKind, Guard};
 use serde_json::Value;
 
-use super::super::compared::Compared;
 use super::super::comparison::Context;
 use super::super::desired::Desired;
-use super::super::steady;
+use super::super::{Difference, Planned, steady};
 use super::with_state;
 
-/// How often an object is compared that changes meanwhile.
+/// How often an object is planned that changes meanwhile.
 const ATTEMPTS: u32 = 6;
 
 /// Time before the second attempt; it doubles with each.
@@ -25,24 +24,24 @@ pub(super) async fn with_live(
     desired: &Desired,
     address: &Address,
     mut live: Arc<Value>,
-) -> Result<Compared, ClusterError> {
-    let compared = with_state(context, desired, address, Arc::clone(&live), Guard::State).await?;
-    if !is_outdated(&compared) {
-        return Ok(compared);
+) -> Result<Planned, ClusterError> {
+    let planned = with_state(context, desired, address, Arc::clone(&live), Guard::State).await?;
+    if !is_outdated(&planned) {
+        return Ok(planned);
     }
-    let Some(seen) = context.cluster.get(address).await? else { return Ok(compared) };
+    let Some(seen) = context.cluster.get(address).await? else { return Ok(planned) };
     live = seen;
     let mut pause = PAUSE;
     for _ in 1..ATTEMPTS {
         // Its status may change between any two requests: only two reads around them can tell.
-        let mut compared = with_state(context, desired, address, Arc::clone(&live), Guard::Identity).await?;
-        let Some(seen) = context.cluster.get(address).await? else { return Ok(compared) };
-        if !is_outdated(&compared) && steady::is_same(&live, &seen) {
-            if let Some(takeover) = &mut compared.takeover {
+        let mut planned = with_state(context, desired, address, Arc::clone(&live), Guard::Identity).await?;
+        let Some(seen) = context.cluster.get(address).await? else { return Ok(planned) };
+        if !is_outdated(&planned) && steady::is_same(&live, &seen) {
+            if let Some(Difference { takeover: Some(takeover), .. }) = planned.action.difference_mut() {
                 takeover.keep_status_of(&seen);
             }
-            compared.live = Some(seen);
-            return Ok(compared);
+            planned.live = Some(seen);
+            return Ok(planned);
         }
         live = seen;
         tokio::time::sleep(pause).await;
@@ -52,6 +51,6 @@ pub(super) async fn with_live(
 }
 
 /// Whether the server says that the object is another one by now.
-fn is_outdated(compared: &Compared) -> bool {
-    compared.refused.as_ref().is_some_and(|error| error.kind == ErrorKind::Conflict)
+fn is_outdated(planned: &Planned) -> bool {
+    planned.refused.as_ref().is_some_and(|refused| refused.error.kind == ErrorKind::Conflict)
 }

@@ -2,14 +2,14 @@
 
 use pushback_cluster::{Address, ClusterError, ErrorKind, Guard, Written, estimate};
 use pushback_manifest::config::Path;
-use pushback_preflight::{Operation, Verification};
+use pushback_preflight::Verification;
 use serde_json::Value;
 
 use crate::plan::annotations::UpdateStrategy;
-use crate::plan::compared::Compared;
 use crate::plan::comparison::Context;
 use crate::plan::diff::{self, DiffOptions};
-use crate::plan::takeover;
+use crate::plan::refusal::Refusal;
+use crate::plan::{Action, Difference, Planned, takeover};
 
 /// What is known before a takeover is considered.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) async fn continue_work(
     context: Context<'_>,
     before: Before<'_>,
     strategy: UpdateStrategy,
-    compared: &mut Compared,
+    planned: &mut Planned,
 ) -> Result<bool, ClusterError> {
     if context.stamp.label_value.is_none() {
         return Ok(false);
@@ -46,21 +46,21 @@ pub(super) async fn continue_work(
         Some(Ok(continued)) => continued,
         // The plain answer applies.
         Some(Err(takeover::Refused::Impossible(note))) => {
-            compared.notes.push(note);
+            planned.notes.push(note);
             return Ok(false);
         }
         Some(Err(takeover::Refused::Server(error))) => match error.kind {
             ErrorKind::Invalid | ErrorKind::Denied if answer.is_err() => return Ok(false),
             _ => {
-                refuse(before, error, compared)?;
+                refuse(before, error, planned)?;
                 return Ok(true);
             }
         },
     };
     if let Ok(written) = answer {
-        compared.warnings.clone_from(&written.warnings);
+        planned.warnings.clone_from(&written.warnings);
     }
-    record(continued, strategy, compared);
+    record(continued, strategy, planned);
     Ok(true)
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn unblock(
     context: Context<'_>,
     before: Before<'_>,
     strategy: UpdateStrategy,
-    compared: &mut Compared,
+    planned: &mut Planned,
 ) -> Result<bool, ClusterError> {
     let Err(refusal) = before.answer else { return Ok(false) };
     let in_place = matches!(strategy, UpdateStrategy::Apply | UpdateStrategy::FallbackOnReplace);
@@ -81,8 +81,8 @@ pub(super) async fn unblock(
     let scene = scene(context, before, takeover::Answer::Invalid, &exclusive);
     match takeover::unblock(scene, refusal).await {
         Ok(None) => return Ok(false),
-        Ok(Some(continued)) => record(continued, UpdateStrategy::Apply, compared),
-        Err(error) => refuse(before, error, compared)?,
+        Ok(Some(continued)) => record(continued, UpdateStrategy::Apply, planned),
+        Err(error) => refuse(before, error, planned)?,
     }
     Ok(true)
 }
@@ -91,13 +91,13 @@ pub(super) async fn unblock(
 ///
 /// # Errors
 /// The cluster did not answer.
-fn refuse(before: Before<'_>, error: ClusterError, compared: &mut Compared) -> Result<(), ClusterError> {
+fn refuse(before: Before<'_>, error: ClusterError, planned: &mut Planned) -> Result<(), ClusterError> {
     if error.kind.is_unanswered() {
         return Err(error);
     }
-    compared.operation = Operation::Update;
-    compared.fields = diff::diff(before.live, &estimate::applied(before.live, before.body), &DiffOptions::default());
-    compared.refused = Some(error);
+    let fields = diff::diff(before.live, &estimate::applied(before.live, before.body), &DiffOptions::default());
+    planned.action = Action::Update(Difference::of_fields(fields));
+    planned.refused = Some(Refusal::new(error));
     Ok(())
 }
 
@@ -122,12 +122,13 @@ fn scene<'a>(
     }
 }
 
-fn record(continued: takeover::Continued, strategy: UpdateStrategy, compared: &mut Compared) {
-    compared.verification = Verification::Server;
-    compared.notes.extend(continued.takeover.notes());
-    compared.fields = continued.fields;
-    compared.result = Some(continued.result);
+fn record(continued: takeover::Continued, strategy: UpdateStrategy, planned: &mut Planned) {
+    let takeover::Continued { takeover, fields, result } = continued;
+    planned.verification = Verification::Server;
+    planned.notes.extend(takeover.notes());
+    planned.result = Some(result);
     // If no value changes, nothing has to be replaced.
-    compared.operation = if compared.fields.is_empty() { Operation::Update } else { strategy.operation() };
-    compared.takeover = Some(continued.takeover);
+    let strategy = if fields.is_empty() { UpdateStrategy::Apply } else { strategy };
+    planned.action =
+        strategy.action(Box::new(Difference { fields, takeover: Some(takeover), ..Difference::default() }));
 }

@@ -12,14 +12,14 @@ use pushback_manifest::config::path::set_at;
 use pushback_manifest::{FileDigest, Manifest};
 use pushback_objects::source::display_path;
 use pushback_objects::{ObjectExt, hex};
-use pushback_preflight::{Change, Operation, TakenFrom};
+use pushback_preflight::{Operation, TakenFrom};
 use ring::hmac;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{SavedFile, SavedObject, SecretBinding};
 use crate::plan::digest::{canonical, own_entry};
-use crate::plan::{Planned, diff};
+use crate::plan::{Difference, Planned, diff};
 
 /// Bytes of a digest.
 const LENGTH: usize = 16;
@@ -77,31 +77,30 @@ impl Digests {
     /// The line of an object.
     #[must_use]
     pub fn line(&self, planned: &Planned) -> SavedObject {
-        let change = &planned.change;
-        let live = change.live.as_deref();
+        let live = planned.live.as_deref();
         let mut line = SavedObject {
-            object: change.object.clone(),
-            operation: change.operation,
-            orphaned: change.orphaned,
+            object: planned.object.clone(),
+            operation: planned.operation(),
+            orphaned: planned.is_orphaned(),
             ownership_only: planned.changes_no_value(),
             uid: live.map(ObjectExt::uid).unwrap_or_default().to_owned(),
             ..SavedObject::default()
         };
-        match change.operation {
+        match planned.operation() {
             Operation::Noop => line.live = live.map(|live| self.live(planned, live)).unwrap_or_default(),
             Operation::Create | Operation::Update | Operation::Exists => {}
             Operation::Replace | Operation::Delete => {
                 line.parts = live.map(|live| self.parts(live)).unwrap_or_default();
             }
         }
-        if change.operation.writes() {
-            let sides = [&change.live, &change.desired, &change.result].into_iter().flatten();
+        if planned.operation().writes() {
+            let sides = [&planned.live, &planned.desired, &planned.result].into_iter().flatten();
             let cover = self.masker.cover(sides.map(|object| &**object));
-            line.manifest = change.desired.as_deref().map(|desired| self.object(desired)).unwrap_or_default();
+            line.manifest = planned.desired.as_deref().map(|desired| self.object(desired)).unwrap_or_default();
             line.change = self.change(planned, &cover);
-            line.fields = diff::field_lines(&planned.fields, &|path| cover.hides(path));
+            line.fields = diff::field_lines(&planned.difference().fields, &|path| cover.hides(path));
             line.notes.clone_from(&planned.notes);
-            line.position = change.locate(&[]);
+            line.position = planned.locate(&[]);
         }
         line
     }
@@ -141,19 +140,18 @@ impl Digests {
 
     /// Digest of what becomes of the fields: their values, who loses them, what is done to stored objects.
     fn change(&self, planned: &Planned, cover: &Cover) -> String {
-        let Change { taken_from, operation, .. } = &planned.change;
-        let is_secret =
-            [&planned.change.live, &planned.change.desired].into_iter().flatten().any(|it| self.is_secret(it));
+        let Difference { fields, takeover, taken_from, carry_over, .. } = planned.difference();
+        let is_secret = [&planned.live, &planned.desired].into_iter().flatten().any(|it| self.is_secret(it));
         let fields: Value = if is_secret && self.key.is_none() {
-            json!(diff::field_lines(&planned.fields, &|path| cover.hides(path)))
+            json!(diff::field_lines(fields, &|path| cover.hides(path)))
         } else {
             let field = |field: &diff::FieldChange| json!([field.display(&|_| false), field.old, field.new]);
-            planned.fields.iter().map(field).collect()
+            fields.iter().map(field).collect()
         };
         let lost: Vec<Value> = taken_from.iter().map(lost).collect();
-        let takeover = planned.takeover.as_ref().map(|takeover| json!([takeover.from, takeover.shared_with]));
-        let carried = format!("{:?} {:?}", planned.carry_over, planned.strategies.update);
-        let text = canonical(&json!([operation, fields, lost, takeover, carried]));
+        let takeover = takeover.as_ref().map(|takeover| json!([takeover.from, takeover.shared_with]));
+        let carried = format!("{:?} {:?}", carry_over, planned.strategies.update);
+        let text = canonical(&json!([planned.operation(), fields, lost, takeover, carried]));
         if is_secret { self.secret_or_plain(&text) } else { plain(&text) }
     }
 

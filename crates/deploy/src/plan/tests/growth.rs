@@ -6,10 +6,10 @@ use allocation_counter::{AllocationInfo, measure};
 use pushback_manifest::config::defaults::defaults;
 use pushback_manifest::yaml;
 use pushback_objects::ObjectRef;
-use pushback_preflight::{Change, Operation, Verification};
+use pushback_preflight::Verification;
 use serde_json::{Value, json};
 
-use super::super::{Planned, diff, ordering};
+use super::super::{Action, Planned, diff, ordering};
 
 /// Four times the work may cost up to this factor; quadratic growth would cost 16 times as much.
 const FOUR_TIMES: u64 = 5;
@@ -28,33 +28,13 @@ fn assert_linear(what: &str, size: usize, work: impl Fn(usize) -> AllocationInfo
 }
 
 fn create(object: &Value) -> Planned {
-    // From JSON, so that all other fields of a change keep their defaults.
-    let change = json!({
-        "object": ObjectRef::of(object), "resource": "", "namespaced": true, "operation": Operation::Create,
-        "verification": Verification::Server, "desired": object,
-    });
-    let change: Change = serde_json::from_value(change).expect("a change");
     Planned {
-        change,
-        kind: Arc::default(),
-        kind_from_set: false,
-        kind_changes: false,
-        asked_again: false,
-        carry_over: None,
-        conversion: None,
-        operators: Vec::new(),
-        resumes: false,
-        strategies: Default::default(),
-        takeover: None,
-        after: Vec::new(),
-        recreated_after: Vec::new(),
-        fields: Vec::new(),
-        notes: Vec::new(),
-        original: None,
-        manifest_digest: Default::default(),
-        live_digest: Default::default(),
-        refused: None,
+        object: ObjectRef::of(object),
+        action: Action::Create,
+        desired: Some(Arc::new(object.clone())),
+        verification: Verification::Server,
         wait: true,
+        ..Planned::default()
     }
 }
 
