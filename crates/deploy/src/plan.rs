@@ -29,10 +29,11 @@ mod misspelt;
 mod operators;
 pub mod ordering;
 pub mod original;
+mod own_record;
 mod ownership;
 pub mod part;
 mod planned;
-pub mod providers;
+mod providers;
 pub mod quota;
 mod recreated;
 pub mod refusal;
@@ -150,6 +151,25 @@ pub enum PlanError {
 }
 
 impl Plan {
+    /// A plan without objects.
+    fn new(observed: Observed, label_value: String) -> Self {
+        Self {
+            observed,
+            label_value,
+            objects: Vec::new(),
+            graph: Graph::default(),
+            conversions: Vec::new(),
+            retained: Retained::default(),
+            refusals: Vec::new(),
+            unable: Vec::new(),
+            warnings: Vec::new(),
+            forgets: false,
+            deletes_app: false,
+            cascades: Vec::new(),
+            is_of_base: false,
+        }
+    }
+
     /// Adds the changes of further variants of CRDs, which a plan of their own compares.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ mod spelling;
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use pushback_app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
 use pushback_cluster::managed_fields as fields;
 use pushback_cluster::{Address, ApplyOptions, ClusterError, ErrorKind, FIELD_MANAGER, Guard, estimate};
@@ -29,37 +29,60 @@ use super::digest::{is_secret, own_entry};
 use super::guard::refusal_as_new;
 use super::live::Live;
 use super::refusal::Refusal;
-use super::{Action, Difference, Planned, original, takeover};
+use super::versioned::Versions;
+use super::{Action, Difference, PlanError, Planned, original, takeover};
 
 /// Objects compared concurrently: as many as the cluster may ever have requests under way.
 const CONCURRENCY: usize = 256;
 
-/// Compares every object that has no result yet.
+/// Compares the desired objects with their live states. A versioned object that differs from its newest version is
+/// compared again as the next one, and with it each object that names it. `sources` are the objects before they had the
+/// names of versions.
 ///
 /// # Errors
-/// The cluster cannot be reached; any other refusal is part of the result.
-pub(super) async fn compare_missing(
+/// The cluster cannot be reached, or another object has the name of a version. Any refusal is part of the result.
+pub(super) async fn compare_all(
     context: Context<'_>,
     live: &Live,
-    desired: &[Desired],
-    compared: &mut [Option<Planned>],
-) -> Result<(), ClusterError> {
-    let missing: Vec<usize> = (0..desired.len()).filter(|index| compared[*index].is_none()).collect();
-    let comparisons = missing.into_iter().map(|index| async move {
-        let wanted = &desired[index];
+    desired: Vec<Desired>,
+    sources: &[Desired],
+    versions: &mut Versions,
+) -> Result<Vec<(Desired, Planned)>, PlanError> {
+    let mut pairs = compare_each(context, live, desired).await?;
+    while versions.advance(&pairs) {
+        let renamed = versions.apply(sources, context.stamp.config).map_err(PlanError::Input)?;
+        let is_other = |index: usize, wanted: &Desired| {
+            let before = &pairs[index].0;
+            before.object != wanted.object || before.value != wanted.value
+        };
+        let others = renamed.into_iter().enumerate().filter(|(index, wanted)| is_other(*index, wanted));
+        let (indexes, others): (Vec<usize>, Vec<Desired>) = others.unzip();
+        for (index, pair) in indexes.into_iter().zip(compare_each(context, live, others).await?) {
+            pairs[index] = pair;
+        }
+    }
+    Ok(pairs)
+}
+
+/// Compares objects concurrently. The result has their order.
+async fn compare_each(
+    context: Context<'_>,
+    live: &Live,
+    desired: Vec<Desired>,
+) -> Result<Vec<(Desired, Planned)>, ClusterError> {
+    // A folder holds an object in one version only.
+    let is_server = context.cluster.capabilities().server;
+    let comparisons = desired.into_iter().enumerate().map(|(index, wanted)| async move {
         let listed = live.objects.get(&wanted.object.key());
-        // A folder holds an object in one version only.
-        let is_server = context.cluster.capabilities().server;
         let is_of_version = |live: &&Arc<Value>| split_api_version(live.text("/apiVersion")).1 == wanted.object.version;
         let listed = listed.filter(|live| !is_server || is_of_version(live)).cloned();
-        compare(context, wanted, listed).await.map(|planned| (index, planned))
+        let planned = compare(context, &wanted, listed).await?;
+        Ok((index, (wanted, planned)))
     });
-    let mut running = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
-    while let Some(result) = running.next().await {
-        let (index, result) = result?;
-        compared[index] = Some(result);
-    }
-    Ok(())
+    let comparing = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
+    let mut compared: Vec<(usize, (Desired, Planned))> = comparing.try_collect().await?;
+    compared.sort_unstable_by_key(|(index, _)| *index);
+    Ok(compared.into_iter().map(|(_, pair)| pair).collect())
 }
 
 /// Compares one object.

@@ -59,7 +59,7 @@ impl fmt::Display for CycleError {
 impl std::error::Error for CycleError {}
 
 /// The graph. Vertices below `node_count` are changes, the rest are joins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Graph {
     node_count: usize,
     /// For each vertex, the vertices that wait for it.

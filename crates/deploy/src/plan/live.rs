@@ -8,7 +8,8 @@ use std::sync::Arc;
 use futures::StreamExt;
 use pushback_app::claims::{self, Claims};
 use pushback_app::identity::has_own_identity;
-use pushback_app::record::{Observed, Record};
+use pushback_app::inventory::Entry;
+use pushback_app::record::{Observed, Phase, Record};
 use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Kinds, ListQuery, core_kinds, list_all};
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef};
 use serde_json::Value;
@@ -36,6 +37,35 @@ pub struct Live {
     pub claims: Claims,
     /// Inventory objects that certainly no longer exist or belong to another app.
     pub gone: Vec<ObjectKey>,
+}
+
+impl Live {
+    /// Removes from the inventory what no longer exists and is not desired: a later object of the same name is not the
+    /// app's. Returns whether there was any.
+    pub(super) fn forget_gone<'a>(
+        &self,
+        observed: &mut Observed,
+        desired: impl Iterator<Item = &'a Desired>,
+        is_server: bool,
+    ) -> bool {
+        if self.gone.is_empty() {
+            return false;
+        }
+        let wanted: BTreeSet<ObjectKey> = desired.map(|wanted| wanted.object.key()).collect();
+        let own = observed.record.as_ref().and_then(|record| record.own.as_ref());
+        let is_finished = own.is_some_and(|own| own.phase == Phase::Done);
+        // A create from an interrupted run may still arrive; the next run checks again.
+        let may_come = |entry: &Entry| is_server && !is_finished && entry.uid.is_empty();
+        let inventory = &mut observed.inventory;
+        let mut forgets = false;
+        for key in self.gone.iter().filter(|key| !wanted.contains(*key)) {
+            if inventory.get(key).is_some_and(|entry| !may_come(entry)) {
+                inventory.remove(key);
+                forgets = true;
+            }
+        }
+        forgets
+    }
 }
 
 /// Where the app's objects are looked for.

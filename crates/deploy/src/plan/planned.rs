@@ -11,7 +11,7 @@ use pushback_preflight::{Change, Operation, TakenFrom, Verification};
 use pushback_storage::converting::Conversion;
 use serde_json::Value;
 
-use super::annotations::Strategies;
+use super::annotations::{Strategies, UpdateStrategy};
 use super::desired::Desired;
 use super::diff::FieldChange;
 use super::digest::{BodyDigest, LiveDigest, live_digest};
@@ -271,6 +271,19 @@ impl Planned {
         let is_unknown = matches!(self.verification, Verification::NotVerified(_));
         let may_lose = self.object.is_definition() || (is_unknown && matches!(self.action, Action::Update(_)));
         may_lose && self.operation().applies() && !self.no_dry_run
+    }
+
+    /// Returns whether the run waits for an object of the manifests. One that is only checked, or left to others, is not
+    /// waited for; without the label no watch would see it either.
+    pub(super) fn is_awaited(&self, label_key: &str) -> bool {
+        let is_left_alone = match self.action {
+            Action::Keep if self.strategies.exists => true,
+            Action::Keep => self.live.as_deref().is_some_and(|live| live.label(label_key).is_none()),
+            Action::Create | Action::Update(_) | Action::Replace(_) | Action::Delete => false,
+        };
+        let is_new = matches!(self.action, Action::Create) || !self.recreated_after.is_empty();
+        let is_skipped = self.strategies.update == UpdateStrategy::Skip && !is_new;
+        !is_left_alone && !is_skipped && !self.strategies.disable_wait
     }
 
     /// Returns whether the object is a workload after the run: a Pod, or an object that makes Pods.

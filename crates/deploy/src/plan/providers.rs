@@ -5,22 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_cluster::{ClusterError, ErrorKind, NAMESPACE_TERMINATING};
 use pushback_objects::{ObjectExt, ObjectKey};
+use pushback_preflight::Verification;
+use pushback_preflight::rule::Judgement;
 use serde_json::Value;
 
 use super::desired::Desired;
+use super::{Options, Planned, refusal};
 
 /// Why a refusal is inconclusive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Explained {
+struct Explained {
     /// Reason for display.
-    pub reason: String,
+    reason: String,
     /// The objects of the set that must first exist, be ready, or be deleted.
-    pub after: Vec<ObjectKey>,
+    after: Vec<ObjectKey>,
 }
 
 /// The objects of the set, by what their absence can cause.
 #[derive(Debug, Default)]
-pub struct Providers {
+pub(super) struct Providers {
     changed: BTreeSet<ObjectKey>,
     /// Group and kind of custom resources whose CRD changes → the CRD.
     custom_kinds: BTreeMap<(String, String), ObjectKey>,
@@ -41,8 +43,58 @@ struct Service {
 }
 
 impl Providers {
-    /// Adds an object of the set.
-    pub fn add(&mut self, object: &ObjectKey, value: Option<&Value>, writes: bool) {
+    /// The objects of a set: those of the manifests, then those that the run deletes.
+    pub(super) fn new(pairs: &[(Desired, Planned)], prunes: &[Planned]) -> Self {
+        let mut providers = Self::default();
+        for (wanted, planned) in pairs {
+            providers.add(&wanted.object.key(), Some(&wanted.value), planned.operation().writes());
+        }
+        for planned in prunes {
+            providers.add(&planned.object.key(), planned.live.as_deref(), true);
+        }
+        providers
+    }
+
+    /// Decides what the server's answer about one object means, now that the whole set is known. A final refusal stays in
+    /// `refused`, and is returned as findings.
+    pub(super) fn settle(&self, wanted: &Desired, planned: &mut Planned, options: &Options) -> Judgement {
+        let mut judgement = Judgement::default();
+        planned.kind_changes = self.definition_of(wanted).is_some();
+        let Some(refused) = planned.refused.take() else {
+            // Even a positive answer is not final.
+            if planned.operation().writes() && planned.verification == Verification::Server && planned.kind_changes {
+                let reason = format!("the CustomResourceDefinition of {} is changed by this run", wanted.object.kind);
+                planned.verification = Verification::NotVerified(reason);
+            }
+            return judgement;
+        };
+        let error = &refused.error;
+        // A rule of the Config that fails has no other cause.
+        let explained = (error.kind != ErrorKind::Configuration).then(|| self.explain(wanted, error)).flatten();
+        planned.verification = if let Some(explained) = explained {
+            planned.after = explained.after;
+            Verification::NotVerified(explained.reason)
+        } else if error.kind == ErrorKind::Forbidden && options.tolerate_forbidden {
+            Verification::NotVerified(format!("compared without the server: {}", error.message))
+        } else if error.kind == ErrorKind::Unsupported {
+            planned.no_dry_run = true;
+            Verification::NotVerified(error.message.clone())
+        } else if matches!(error.kind, ErrorKind::WebhookUnavailable | ErrorKind::Server | ErrorKind::Protocol) {
+            // A webhook may answer by the time of the write, which is tried until then.
+            if options.strict || error.kind != ErrorKind::WebhookUnavailable {
+                let unable = format!("{} could not be verified by the server: {}", wanted.object, error.message);
+                judgement.unable.push(unable);
+            }
+            Verification::NotVerified(error.message.clone())
+        } else {
+            judgement.findings = refusal::findings(wanted, error, refused.only_as_new);
+            planned.refused = Some(refused);
+            Verification::Refused
+        };
+        judgement
+    }
+
+    fn add(&mut self, object: &ObjectKey, value: Option<&Value>, writes: bool) {
         let part = |pointer: &str| value.and_then(|value| value.pointer(pointer)).cloned();
         if object.kind == "Service" && object.group.is_empty() {
             let selector = part("/spec/selector").unwrap_or_default();
@@ -84,15 +136,8 @@ impl Providers {
         self.custom_kinds.get(&(desired.object.group.clone(), desired.object.kind.clone()))
     }
 
-    /// Whether this set changes the object's own CRD, so that even a positive answer is not final.
-    #[must_use]
-    pub fn changes_kind_of(&self, desired: &Desired) -> bool {
-        self.definition_of(desired).is_some()
-    }
-
     /// Why a refusal is inconclusive; `None` if it is final.
-    #[must_use]
-    pub fn explain(&self, desired: &Desired, error: &ClusterError) -> Option<Explained> {
+    fn explain(&self, desired: &Desired, error: &ClusterError) -> Option<Explained> {
         let object = &desired.object;
         let because = |reason: String, after: Vec<ObjectKey>| Some(Explained { reason, after });
         if let Some(namespace) = self.changed("", "Namespace", "", &object.namespace) {

@@ -17,7 +17,7 @@ use super::refusal::RULE;
 
 /// The namespaces in which objects are probably created. One that does not exist has no quotas.
 #[must_use]
-pub(super) fn namespaces_of_new<'a>(live: &Live, absent: &Absent, desired: &'a [Desired]) -> BTreeSet<&'a str> {
+pub(super) fn namespaces_of_new(live: &Live, absent: &Absent, desired: &[Desired]) -> BTreeSet<String> {
     let stays = live.objects.iter().filter(|(_, object)| !object.is_terminating());
     let there: HashSet<[&str; 4]> =
         stays.map(|(key, _)| [&key.group, &key.kind, &key.namespace, &key.name].map(String::as_str)).collect();
@@ -27,11 +27,11 @@ pub(super) fn namespaces_of_new<'a>(live: &Live, absent: &Absent, desired: &'a [
     };
     let created = desired.iter().filter(|wanted| !wanted.object.namespace.is_empty() && !wanted.strategies.exists);
     let created = created.filter(is_new).filter(|wanted| !absent.lacks_namespace_of(wanted));
-    created.map(|wanted| wanted.object.namespace.as_str()).collect()
+    created.map(|wanted| wanted.object.namespace.clone()).collect()
 }
 
 /// The live quotas of namespaces. One that cannot be read is none.
-pub async fn read(cluster: &dyn Cluster, kinds: &Kinds, namespaces: &BTreeSet<&str>) -> Vec<Arc<Value>> {
+pub async fn read(cluster: &dyn Cluster, kinds: &Kinds, namespaces: &BTreeSet<String>) -> Vec<Arc<Value>> {
     let Some(kind) = kinds.find("", "v1", "ResourceQuota") else { return Vec::new() };
     let lists = namespaces.iter().map(|namespace| {
         let query = ListQuery::new(Arc::clone(kind), Some(namespace), "");

@@ -153,10 +153,10 @@ impl Versions {
     }
 
     /// Gives every object that differs from its newest version the next one. Returns whether there was any.
-    pub(super) fn advance(&mut self, compared: &[Option<Planned>]) -> bool {
+    pub(super) fn advance(&mut self, pairs: &[(Desired, Planned)]) -> bool {
         let mut advanced = false;
         for versioned in self.versioned.iter_mut().filter(|versioned| !versioned.is_new()) {
-            let Some(Some(planned)) = versioned.index.and_then(|index| compared.get(index)) else { continue };
+            let Some((_, planned)) = versioned.index.and_then(|index| pairs.get(index)) else { continue };
             // Other owners of the same values are no change.
             let differs = !planned.difference().fields.is_empty()
                 || planned.live.as_deref().is_none_or(ObjectExt::is_terminating);
