@@ -27,7 +27,6 @@ pub mod policy;
 pub mod record;
 pub mod rename;
 pub mod replay;
-pub mod round;
 pub mod running;
 pub mod saved;
 #[cfg(feature = "webhook")]
@@ -41,5 +40,6 @@ pub mod unknown_app;
 pub mod upgrade;
 pub mod verify;
 pub mod write;
+pub mod write_loop;
 
 pub use running::Run;

@@ -16,10 +16,11 @@ use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
-use crate::run::apply::{Apply, StopAfter};
+use crate::run::apply::Apply;
 use crate::run::error::CommandError;
 use crate::run::options::{AppOptions, Command, RunOptions};
 use crate::run::saved;
+use crate::run::write_loop::StopAfter;
 
 /// Apply manifests as an app.
 #[derive(Debug, Args)]

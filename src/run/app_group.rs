@@ -11,7 +11,7 @@ use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, DiagnosticCode, Event, GroupApp, PlannedLine, RunOutcome};
 use pushback_objects::text::counted;
 
-use super::apply::{Apply, StopAfter};
+use super::apply::Apply;
 use super::base::Base;
 use super::compare::Compare;
 use super::connect::{Connection, Namespaces, connect};
@@ -21,6 +21,7 @@ use super::options::{AppOptions, Command, InputOptions, NamespaceOptions, RunOpt
 use super::outcome::End;
 use super::running::Run;
 use super::signals::until_stopped;
+use super::write_loop::{LoopEnd, StopAfter};
 pub use members::{GROUP_LABEL, group_name};
 use members::{Links, Member};
 
@@ -155,7 +156,7 @@ impl AppGroup {
             let mut refused: Vec<(&str, End)> = Vec::new();
             let mut going = needs::Going::default();
             for (member, agreed) in members.iter().zip(&mut agreed).filter(|(member, _)| member.later.is_none()) {
-                let end = self.turn(run, member, StopAfter::Verdict, agreed).await?;
+                let LoopEnd { end, unagreed } = self.turn(run, member, StopAfter::Verdict, None).await?;
                 match end.code {
                     ExitCode::Success => {}
                     ExitCode::Refused if member.directory.is_none() && going.contain(&end.refusals) => {
@@ -168,7 +169,8 @@ impl AppGroup {
                     ExitCode::Refused => refused.push((&member.name, end)),
                     _ => return Ok(end),
                 }
-                going.add(agreed.as_deref().unwrap_or_default());
+                going.add(unagreed.as_deref().unwrap_or_default());
+                *agreed = unagreed;
             }
             if let Some(end) = together_refused(refused) {
                 return Ok(end);
@@ -176,13 +178,14 @@ impl AppGroup {
             self.agree(run, &members, &agreed).await?;
         }
         let mut total = End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default());
-        for (at, (member, agreed)) in members.iter().zip(&mut agreed).enumerate() {
+        for (at, (member, agreed)) in members.iter().zip(agreed).enumerate() {
             if self.dry.is_some() && member.later.is_some() {
                 continue;
             }
             let started = run.elapsed();
             let AppName { name: app, namespace } = namespaces.app(&member.name);
-            let end = self.turn(run, member, StopAfter::End, agreed).await.unwrap_or_else(|error| End::error(&error));
+            let turn = self.turn(run, member, StopAfter::End, agreed).await;
+            let end = turn.map_or_else(|error| End::error(&error), |turn| turn.end);
             if !is_done(&end) {
                 return Ok(self.stopped(end, total.done, member, &members[at + 1..]));
             }
@@ -230,8 +233,8 @@ impl AppGroup {
         run: &mut Run,
         member: &Member,
         upto: StopAfter,
-        agreed: &mut Option<Vec<PlannedLine>>,
-    ) -> Result<End, CommandError> {
+        agreed: Option<Vec<PlannedLine>>,
+    ) -> Result<LoopEnd, CommandError> {
         let command = |command| match (self.dry, upto) {
             (Some(_), _) => Command::Diff,
             (None, StopAfter::Verdict) => Command::Check,
@@ -251,7 +254,8 @@ impl AppGroup {
         match self.dry {
             Some(Dry { is_judged, exit_status }) => {
                 let Apply { options, input, plan, as_text, .. } = apply;
-                Compare { options, input, plan, base: Base::Created, as_text }.diff(run, is_judged, exit_status).await
+                let compare = Compare { options, input, plan, base: Base::Created, as_text };
+                Ok(compare.diff(run, is_judged, exit_status).await?.into())
             }
             None => apply.run_agreed(run, upto, agreed).await,
         }

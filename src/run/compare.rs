@@ -13,7 +13,7 @@ use super::error::CommandError;
 use super::input::InputSources;
 use super::options::{InputOptions, PlanOptions, RunOptions};
 use super::outcome::End;
-use super::planning;
+use super::planning::{self, PlanDisplay};
 use super::running::{Run, free_aside};
 use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
@@ -91,7 +91,7 @@ impl Compare {
                 let further = planning::plan_variants(run, &setup, base, manifests, &self.plan).await?;
                 plan.add_variants(further, &setup.config)?;
             }
-            planning::show(run, &setup, &plan, (self.as_text, false), &[]);
+            planning::show(run, &setup, &plan, PlanDisplay { as_text: self.as_text, ..PlanDisplay::default() });
             allowed::check(&setup, &plan, &self.plan)?;
             let (report, facts) = match is_judged {
                 true => {

@@ -1,24 +1,31 @@
-//! Deleting an app: look, plan, judge, ask, delete; repeated if somebody else has changed it.
+//! Deleting an app, or a part of it.
 
-use pushback_deploy::apply::engine::Progress;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use pushback_app::record::Observed;
+use pushback_deploy::apply::engine::{Outcome, Progress};
 use pushback_deploy::apply::gone::until_gone;
 use pushback_deploy::plan::part::Selection;
-use pushback_deploy::plan::{self, live};
+use pushback_deploy::plan::{self, Plan, live};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, DiagnosticCode, Event, PlannedLine, RunOutcome};
 use pushback_manifest::excerpt::Sources;
 use pushback_objects::text::counted;
+use pushback_preflight::judge::RunReport;
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::apply::StopAfter;
 use super::error::CommandError;
 use super::options::{RunOptions, WriteOptions};
 use super::outcome::End;
-use super::round::{ROUNDS, RoundResult, Rounds};
+use super::planning::PlanDisplay;
 use super::running::Run;
-use super::setup::set_up;
+use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
-use super::{input, judging, planning, record, unknown_app};
+use super::write::lock_locally;
+use super::write_loop::{LoopEnd, LoopSteps, Round, StopAfter, WriteLoop};
+use super::{input, planning, record, unknown_app};
 
 /// Options of a deletion.
 #[derive(Clone, Debug)]
@@ -57,11 +64,10 @@ impl Delete {
     /// # Errors
     /// Invalid Config, no cluster, another run in progress, or no consent; nothing is deleted then.
     pub async fn run(&self, run: &mut Run) -> Result<End, CommandError> {
-        self.run_agreed(run, StopAfter::End, &mut None).await
+        Ok(self.run_agreed(run, StopAfter::End, None).await?.end)
     }
 
-    /// The same up to this point, where the user may have agreed to changes before. A run up to the verdict leaves there
-    /// what is to be agreed to.
+    /// Deletes the app up to this step. Changes that the user has agreed to before are not asked about again.
     ///
     /// # Errors
     /// As [`Delete::run`].
@@ -69,111 +75,137 @@ impl Delete {
         &self,
         run: &mut Run,
         upto: StopAfter,
-        agreed: &mut Option<Vec<PlannedLine>>,
-    ) -> Result<End, CommandError> {
+        agreed: Option<Vec<PlannedLine>>,
+    ) -> Result<LoopEnd, CommandError> {
         let config = input::read_config_only(&self.config)?;
         let setup = set_up(run, &self.options, config, Sources::default()).await?;
         if !self.is_dry {
             setup.require_writable()?;
         }
         let run = &*run;
-        let mut rounds = Rounds::new(run, &setup, &self.write).with_agreed(agreed.clone());
-        let was_agreed = agreed.take().is_some();
-        for _ in 0..ROUNDS {
-            rounds.begin().await?;
-            let work = async {
-                let patience = (!self.is_dry).then_some(self.write.lock.patience);
-                let observed = record::read_current(run, &setup, patience).await?;
-                if observed.record.is_none() {
-                    return Ok(None);
-                }
-                let options = plan::Options {
-                    selection: self.selection.clone(),
-                    deletes_derived: self.derived == Derived::Deleted,
-                    releases_unlabelled: setup.observer.is_some(),
-                    honours_helm: setup.observer.is_none(),
-                    ..plan::Options::default()
-                };
-                let ahead = (!self.is_dry).then_some(&setup.ahead);
-                let expect_write = |namespace: &str| ahead.into_iter().for_each(|ahead| ahead.write_in(namespace));
-                let request = plan::Request {
-                    cluster: &*setup.cluster,
-                    kinds: &setup.kinds,
-                    config: &setup.config,
-                    label_value: record::label_value(run, &setup, &observed),
-                    observed,
-                    options: &options,
-                };
-                let mut plan = plan::build_delete(request, &expect_write).await?;
-                planning::add_cascades(&setup, &mut plan).await;
-                let going = match setup.observer {
-                    Some(_) if self.derived == Derived::WaitedFor => {
-                        let own = plan.objects.iter().filter_map(|planned| planned.live.as_deref());
-                        let own = own.chain(plan.retained.objects.iter().map(|object| &**object));
-                        let mut going =
-                            live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own, self.selection.scope)
-                                .await;
-                        going.retain(|object| self.selection.covers_deletion(object));
-                        going
-                    }
-                    _ => Vec::new(),
-                };
-                let is_known = was_agreed && rounds.news(&plan).is_none();
-                planning::show(run, &setup, &plan, (false, is_known), &going);
-                if !plan.deletes_app {
-                    let kept = counted(plan.retained.objects.len(), "object");
-                    let message = format!("app {} stays, with {kept} outside of the filters", setup.app.name);
-                    run.events.send(Event::diagnostic(DiagnosticCode::PartlyDeleted, message));
-                }
-                if self.is_dry {
-                    return Ok(Some((plan, None, going)));
-                }
-                let judged = judging::judge(run, &setup, &plan, &self.options.preflight).await?;
-                Ok(Some((plan, Some(judged), going)))
-            };
-            let Some((plan, judged, going)) = until_stopped(run.stop.clone(), work).await? else {
-                let found = unknown_app::look(&*setup.cluster, &setup.app).await;
-                let message = found.to_string();
-                let (code, elsewhere) = (DiagnosticCode::NoApp, found.elsewhere);
-                run.events.send(Event::Diagnostic { code, message, elsewhere });
-                return Ok(End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default()));
-            };
-            let Some(judged) = judged else {
-                return Ok(End::of_diff(plan.has_changes() || !going.is_empty(), self.diff_exit_status));
-            };
-            if upto == StopAfter::Verdict {
-                *agreed = rounds.news(&plan);
-            }
-            if judged.report.outcome.refuses() {
-                return Ok(End::refused(&judged.report));
-            }
-            if upto == StopAfter::Verdict {
-                return Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()));
-            }
-            let question = if plan.deletes_app { "Delete the app and these objects?" } else { "Delete these objects?" };
-            let news = rounds.news(&plan).filter(|_| plan.deletes_app || plan.has_changes());
-            rounds.agree(news, Some(&plan.question(question))).await?;
-            match rounds.carry_out(&plan, &judged).await? {
-                RoundResult::Done(outcome) => {
-                    let is_done = outcome.progress.iter().all(|progress| *progress == Progress::Done);
-                    if is_done && self.write.engine.wait {
-                        let deadline = Instant::now() + self.write.engine.wait_timeout;
-                        let (cluster, kinds) = (&*setup.cluster, &setup.kinds);
-                        let left = until_gone(cluster, kinds, &run.events, &run.stop, going, deadline).await;
-                        if !left.is_empty() {
-                            return Ok(End::still_there(&left, self.write.engine.wait_timeout));
-                        }
-                    }
-                    return Ok(match plan.deletes_app {
-                        true => End::of_delete(*outcome, self.write.exit_status),
-                        false => End::of_apply(*outcome, plan.has_changes(), self.write.exit_status, false),
-                    });
-                }
-                RoundResult::ClusterChanged | RoundResult::AppChanged => {
-                    run.warn("plan-again", "the app has changed since it was looked at; looking again");
-                }
+        let steps = DeleteSteps { run, setup: &setup, delete: self, derived: Vec::new() };
+        if self.is_dry {
+            return Ok(steps.diff().await?.into());
+        }
+        let writing = WriteLoop { run, setup: &setup, preflight: &self.options.preflight, write: &self.write };
+        writing.run(steps, upto, agreed).await
+    }
+}
+
+/// Steps of the loop that are particular to a deletion.
+struct DeleteSteps<'a> {
+    run: &'a Run,
+    setup: &'a Setup,
+    delete: &'a Delete,
+    /// Objects that the garbage collector deletes with those of the plan, and that are waited for.
+    derived: Vec<Arc<Value>>,
+}
+
+impl DeleteSteps<'_> {
+    /// Shows what would be deleted.
+    async fn diff(mut self) -> Result<End, CommandError> {
+        let Self { run, setup, delete, .. } = self;
+        let _local_lock = lock_locally(run, setup, delete.write.lock.patience).await?;
+        let work = async {
+            let observed = record::read_current(run, setup, None).await?;
+            self.plan_with(observed, &|_| ()).await
+        };
+        let plan = match until_stopped(run.stop.clone(), work).await? {
+            ControlFlow::Continue(plan) => plan,
+            ControlFlow::Break(end) => return Ok(end),
+        };
+        planning::show(run, setup, &plan, self.display());
+        self.check_plan(&plan)?;
+        Ok(End::of_diff(plan.has_changes() || !self.derived.is_empty(), delete.diff_exit_status))
+    }
+
+    async fn plan_with(
+        &mut self,
+        observed: Observed,
+        expect_write: &(dyn Fn(&str) + Sync),
+    ) -> Result<ControlFlow<End, Plan>, CommandError> {
+        let Self { run, setup, delete, .. } = *self;
+        if observed.record.is_none() {
+            let found = unknown_app::look(&*setup.cluster, &setup.app).await;
+            let message = found.to_string();
+            let (code, elsewhere) = (DiagnosticCode::NoApp, found.elsewhere);
+            run.events.send(Event::Diagnostic { code, message, elsewhere });
+            let end = End::new(ExitCode::Success, RunOutcome::Unchanged, Counts::default());
+            return Ok(ControlFlow::Break(end));
+        }
+        let options = plan::Options {
+            selection: delete.selection.clone(),
+            deletes_derived: delete.derived == Derived::Deleted,
+            releases_unlabelled: setup.observer.is_some(),
+            honours_helm: setup.observer.is_none(),
+            ..plan::Options::default()
+        };
+        let request = plan::Request {
+            cluster: &*setup.cluster,
+            kinds: &setup.kinds,
+            config: &setup.config,
+            label_value: record::label_value(run, setup, &observed),
+            observed,
+            options: &options,
+        };
+        let mut plan = plan::build_delete(request, expect_write).await?;
+        planning::add_cascades(setup, &mut plan).await;
+        if setup.observer.is_some() && delete.derived == Derived::WaitedFor {
+            let own = plan.objects.iter().filter_map(|planned| planned.live.as_deref());
+            let own = own.chain(plan.retained.objects.iter().map(|object| &**object));
+            let scope = delete.selection.scope;
+            self.derived = live::labelled(&*setup.cluster, &setup.kinds, &plan.observed, own, scope).await;
+            self.derived.retain(|object| delete.selection.covers_deletion(object));
+        }
+        Ok(ControlFlow::Continue(plan))
+    }
+}
+
+impl LoopSteps for DeleteSteps<'_> {
+    async fn plan(&mut self, _round: Round, observed: Observed) -> Result<ControlFlow<End, Plan>, CommandError> {
+        let ahead = &self.setup.ahead;
+        self.plan_with(observed, &|namespace: &str| ahead.write_in(namespace)).await
+    }
+
+    fn display(&self) -> PlanDisplay<'_> {
+        PlanDisplay { derived: &self.derived, ..PlanDisplay::default() }
+    }
+
+    /// Reports objects that stay, and with them the app.
+    fn check_plan(&self, plan: &Plan) -> Result<(), CommandError> {
+        if !plan.deletes_app {
+            let kept = counted(plan.retained.objects.len(), "object");
+            let message = format!("app {} stays, with {kept} outside of the filters", self.setup.app.name);
+            self.run.events.send(Event::diagnostic(DiagnosticCode::PartlyDeleted, message));
+        }
+        Ok(())
+    }
+
+    fn question(&self, plan: &Plan) -> Option<String> {
+        let question = if plan.deletes_app { "Delete the app and these objects?" } else { "Delete these objects?" };
+        Some(plan.question(question))
+    }
+
+    async fn finish(
+        &mut self,
+        _round: Round,
+        plan: Plan,
+        _report: &RunReport,
+        outcome: Outcome,
+    ) -> Result<ControlFlow<End>, CommandError> {
+        let Self { run, setup, delete, .. } = *self;
+        let (write, derived) = (&delete.write, std::mem::take(&mut self.derived));
+        let is_done = outcome.progress.iter().all(|progress| *progress == Progress::Done);
+        if is_done && write.engine.wait {
+            let deadline = Instant::now() + write.engine.wait_timeout;
+            let left = until_gone(&*setup.cluster, &setup.kinds, &run.events, &run.stop, derived, deadline).await;
+            if !left.is_empty() {
+                return Ok(ControlFlow::Break(End::still_there(&left, write.engine.wait_timeout)));
             }
         }
-        Err(rounds.none_left())
+        Ok(ControlFlow::Break(match plan.deletes_app {
+            true => End::of_delete(outcome, write.exit_status),
+            false => End::of_apply(outcome, plan.has_changes(), write.exit_status, false),
+        }))
     }
 }

@@ -164,9 +164,19 @@ fn is_of_broken_group(manifest: &Manifest, kinds: &Kinds) -> bool {
     unknown_kind(manifest, kinds).is_some() && kinds.broken_group(&manifest.object.group).is_some()
 }
 
-/// Shows a plan. `is_known`: whether the user has seen the same before; `going`: objects that are deleted along with
-/// those of the plan.
-pub fn show(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bool, bool), going: &[Arc<Value>]) {
+/// Form in which a plan is shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlanDisplay<'a> {
+    /// Shows changes as text.
+    pub as_text: bool,
+    /// Marks the plan as one that the user has seen before.
+    pub is_known: bool,
+    /// Objects that the garbage collector deletes with those of the plan.
+    pub derived: &'a [Arc<Value>],
+}
+
+/// Shows a plan.
+pub fn show(run: &Run, setup: &Setup, plan: &Plan, display: PlanDisplay<'_>) {
     for warning in &plan.warnings {
         run.events.send(Event::Warning {
             code: warning.code.to_owned(),
@@ -175,10 +185,11 @@ pub fn show(run: &Run, setup: &Setup, plan: &Plan, (as_text, is_known): (bool, b
             position: warning.position.clone(),
         });
     }
+    let PlanDisplay { as_text, is_known, derived } = display;
     let view = plan::View { config: &setup.config, text: as_text };
     let (counts, changes) = plan::planned_lines(plan, &view);
     if let Some(observer) = &setup.observer {
-        observer.planned(&setup.config, plan, going);
+        observer.planned(&setup.config, plan, derived);
     }
     run.events.send(Event::Plan { counts, changes, is_known, elapsed: run.elapsed().into() });
 }

@@ -11,18 +11,15 @@ use pushback_app::session::{Opening, Session};
 use pushback_cluster::{ErrorKind, LocalLock};
 use pushback_deploy::apply::engine::{Engine, Outcome, Progress};
 use pushback_deploy::check::report::PolicyReport;
-use pushback_deploy::check::second_look::SecondLook;
 use pushback_deploy::plan::Plan;
-use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{Counts, Event};
 use pushback_preflight::Operation;
-use pushback_preflight::judge::RunReport;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::CommandError;
-use super::judging;
+use super::judging::{self, PreflightResult};
 use super::options::WriteOptions;
 use super::running::Run;
 use super::setup::Setup;
@@ -36,26 +33,18 @@ const GRACE_PERIOD: Duration = Duration::from_secs(5);
 pub enum WriteEnd {
     /// The engine ran.
     Done(Box<Outcome>),
-    /// Nothing was written, because the cluster has changed since planning.
-    PlanAgain,
-    /// A signal came before the cluster accepted the lock.
-    Stopped(ExitCode),
+    /// Nothing was written: the cluster has changed since planning.
+    ClusterChanged,
+    /// Nothing was written: another run has changed the app since planning.
+    AppChanged,
 }
 
-/// Takes this machine's lock for the app if the cluster has none of its own and this run does not hold it already: the
-/// end of a session releases it.
+/// Takes this machine's lock for the app, if the cluster has none of its own. Dropping the lock releases it, and so does
+/// the end of a session that holds it.
 ///
 /// # Errors
 /// It is held for too long, or the user sent a signal.
-pub async fn lock_locally(
-    run: &Run,
-    setup: &Setup,
-    patience: Duration,
-    held: &mut Option<LocalLock>,
-) -> Result<(), CommandError> {
-    if held.is_some() {
-        return Ok(());
-    }
+pub async fn lock_locally(run: &Run, setup: &Setup, patience: Duration) -> Result<Option<LocalLock>, CommandError> {
     let deadline = Instant::now() + patience;
     let take = async {
         loop {
@@ -68,8 +57,7 @@ pub async fn lock_locally(
             }
         }
     };
-    *held = until_stopped(run.stop.clone(), take).await?;
-    Ok(())
+    until_stopped(run.stop.clone(), take).await
 }
 
 /// Context of the writing part.
@@ -81,12 +69,8 @@ pub struct Writing<'a> {
     pub setup: &'a Setup,
     /// Writing options.
     pub write: &'a WriteOptions,
-    /// Preflight report, for the history.
-    pub report: &'a RunReport,
-    /// Judges changes again that differ by the time they are written.
-    pub second_look: &'a Arc<SecondLook>,
-    /// `Applying` or `Deleting`.
-    pub phase: Phase,
+    /// Result of preflight: the report is for the history.
+    pub judged: &'a PreflightResult,
 }
 
 /// What a write has to do with the app's history.
@@ -102,8 +86,8 @@ impl Writing<'_> {
     /// Carries out a plan.
     ///
     /// # Errors
-    /// [`AppError::Changed`] if the lock could not be taken as planned; the cluster's errors before the first write.
-    pub async fn carry_out(&self, plan: &Plan, local_lock: &mut Option<LocalLock>) -> Result<WriteEnd, AppError> {
+    /// The cluster's error before the first write, or a signal before the cluster accepted the lock.
+    pub async fn carry_out(&self, plan: &Plan, local_lock: Option<LocalLock>) -> Result<WriteEnd, CommandError> {
         let settled = plan.observed.record.as_ref().is_some_and(|record| {
             record.own.as_ref().is_some_and(|own| own.phase == Phase::Done) && record.lock.is_none()
         }) && plan.observed.inventory_void.is_none()
@@ -111,7 +95,7 @@ impl Writing<'_> {
             && plan.observed.record.as_ref().is_none_or(|record| {
                 self.setup.record.labels.iter().all(|(key, value)| record.labels.get(key) == Some(value))
             });
-        if self.phase == Phase::Applying && !self.is_change(plan) && !plan.has_writes() && settled {
+        if !plan.deletes_app && !self.is_change(plan) && !plan.has_writes() && settled {
             // Nothing to write, not even the record: only readiness is checked.
             let outcome = self.engine(plan, None).await;
             return Ok(WriteEnd::Done(Box::new(outcome)));
@@ -125,17 +109,18 @@ impl Writing<'_> {
             inventory: &union,
             kinds: &plan.kinds(true),
             run: &self.run.id,
-            phase: self.phase,
+            phase: if plan.deletes_app { Phase::Deleting } else { Phase::Applying },
             lease: self.write.lock.lease,
-            accepted: self.report.accepted(),
+            accepted: self.judged.report.accepted(),
         };
-        let lock = local_lock.take();
-        let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.environment, opening, lock);
+        let opened = Session::open(Arc::clone(&self.setup.cluster), &self.run.environment, opening, local_lock);
         let session = match until_dismissed(self.run.stop.clone(), GRACE_PERIOD, opened).await {
-            Ok(opened) => Arc::new(opened?),
+            Ok(Ok(session)) => Arc::new(session),
+            Ok(Err(AppError::Changed { .. })) => return Ok(WriteEnd::AppChanged),
+            Ok(Err(error)) => return Err(error.into()),
             Err(code) => {
                 self.run.warn("record", "the cluster does not answer; if it has given this run the lock, that expires");
-                return Ok(WriteEnd::Stopped(code));
+                return Err(CommandError::stopped(code));
             }
         };
         let summary = self.summary(plan);
@@ -154,7 +139,7 @@ impl Writing<'_> {
                 .warn("record", "the cluster does not answer, so the app's lock is not released: it expires by itself");
         }
         self.report_refusals(plan, &outcome);
-        if outcome.plan_again { Ok(WriteEnd::PlanAgain) } else { Ok(WriteEnd::Done(Box::new(outcome))) }
+        Ok(if outcome.plan_again { WriteEnd::ClusterChanged } else { WriteEnd::Done(Box::new(outcome)) })
     }
 
     /// Writes history and record and releases the lock, after the last write.
@@ -196,7 +181,7 @@ impl Writing<'_> {
 
     async fn engine(&self, plan: &Plan, session: Option<Arc<Session>>) -> Outcome {
         let cluster = Arc::clone(&self.setup.cluster);
-        let (second_look, events) = (Some(Arc::clone(self.second_look)), self.run.events.clone());
+        let (second_look, events) = (Some(Arc::clone(&self.judged.second_look)), self.run.events.clone());
         let engine = Engine::new(plan, &self.setup.config, &self.write.engine, cluster, session, second_look, events);
         engine.run(self.run.stop.clone()).await
     }
@@ -206,19 +191,19 @@ impl Writing<'_> {
         if outcome.refused.is_empty() {
             return;
         }
-        let report = self.report.clone().revised(&outcome.refused);
+        let report = self.judged.report.clone().revised(&outcome.refused);
         if let Err(error) = judging::report(self.run, self.setup, plan, &report) {
             self.run.warn("report", error.message());
         }
     }
 
     fn judged(&self) -> Judged<'_> {
-        let policy = PolicyReport::of(self.setup.policy_source.clone(), self.report);
+        let policy = PolicyReport::of(self.setup.policy_source.clone(), &self.judged.report);
         let around = &self.run.environment;
         let is_server = self.setup.cluster.capabilities().server;
         let by = if is_server { format!("{}@{}", around.user, around.host) } else { String::new() };
         Judged {
-            findings: &self.report.findings,
+            findings: &self.judged.report.findings,
             policy: serde_json::to_value(policy).unwrap_or_default(),
             by,
             revision: self.setup.revision.get().cloned().flatten().filter(|_| is_server),
@@ -243,7 +228,7 @@ impl Writing<'_> {
 
     /// Starts the history entry of a change, or finds the entries that go with a deleted app.
     async fn history(&self, plan: &Plan, summary: &ChangeSummary) -> HistoryEntries {
-        if self.phase != Phase::Deleting {
+        if !plan.deletes_app {
             return HistoryEntries { started: self.start_history(plan, summary).await, deleted: Vec::new() };
         }
         let app = &plan.observed.app;
@@ -270,22 +255,22 @@ impl Writing<'_> {
             return;
         };
         let complete = outcome.progress.iter().all(|progress| *progress == Progress::Done);
-        let closed = if self.phase == Phase::Deleting && complete {
+        let closed = if plan.deletes_app && complete {
             session.close_deleted(&history.deleted).await
         } else {
             let finished = written(plan, outcome);
             let inventory = final_inventory(plan, union, outcome);
-            let phase = match self.phase {
+            let phase = match plan.deletes_app {
                 // While the record exists, so does something of the app.
-                Phase::Deleting => Phase::Deleting,
-                _ if finished => Phase::Done,
-                _ => Phase::Interrupted,
+                true => Phase::Deleting,
+                false if finished => Phase::Done,
+                false => Phase::Interrupted,
             };
             let change = summary.to_json();
             // Without history the change has no name; its result is recorded all the same.
             let unnamed = plan.has_changes() && self.write.history == 0;
             let last_change = history.started.as_deref().or(unnamed.then_some("")).map(|name| (name, &change));
-            session.close(phase, &inventory, &plan.kinds(!finished || self.phase == Phase::Deleting), last_change).await
+            session.close(phase, &inventory, &plan.kinds(!finished || plan.deletes_app), last_change).await
         };
         if let Err(error) = closed {
             self.run.warn("record", format!("{error}; the next run puts the record right"));

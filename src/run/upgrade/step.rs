@@ -15,10 +15,11 @@ use pushback_upgrade::side_effects::{self, Before, SideEffectsError};
 use pushback_upgrade::steady::CheckResult;
 
 use crate::run::Run;
-use crate::run::apply::{Apply, StopAfter};
+use crate::run::apply::Apply;
 use crate::run::connect::connect;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
+use crate::run::write_loop::StopAfter;
 
 /// Result of an upgrade.
 #[derive(Debug)]
