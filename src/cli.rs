@@ -1,7 +1,6 @@
 //! The command line: parses the arguments and runs the command.
 
 pub mod app_group;
-mod app_name;
 pub mod apply;
 pub mod arguments;
 pub(crate) mod behaviour;
@@ -18,7 +17,6 @@ pub mod logs;
 pub mod man;
 pub(crate) mod parser_output;
 pub mod plan;
-pub mod record;
 pub mod rename;
 pub mod reports;
 pub mod rules;

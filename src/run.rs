@@ -3,6 +3,7 @@
 mod allowed;
 pub mod answer;
 pub mod app_group;
+pub(crate) mod app_name;
 pub mod apply;
 pub mod base;
 pub mod compare;

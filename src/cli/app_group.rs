@@ -7,9 +7,8 @@ use pushback_deploy::plan::part::Selection;
 use pushback_events::exit::ExitCode;
 use pushback_terminal::DiffStyle;
 
-use super::arguments::{DiffArgs, GlobalArgs, NamespaceArgs, PlanArgs, ReadingArgs, RuleArgs, duration};
+use super::arguments::{DiffArgs, GlobalArgs, PlanArgs, ReadingArgs, RuleArgs, duration};
 use super::filters::ChangeFilterArgs;
-use super::record::WrittenRecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
@@ -19,6 +18,7 @@ use crate::run::delete::Delete;
 use crate::run::error::CommandError;
 use crate::run::options::{
     AppOptions, Command, InputOptions, NamespaceOptions, PlanOptions, RecordOptions, RunOptions, WriteOptions,
+    WrittenRecordOptions,
 };
 
 /// Work on a group of apps: one for each directory below another.
@@ -45,7 +45,7 @@ struct GroupArgs {
     #[arg(long, short = 'g', value_name = "NAME", value_parser = group_name)]
     group: String,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// Apply each directory as an app, and delete the group's apps whose directory is gone.
@@ -70,7 +70,7 @@ struct DeployArgs {
     #[arg(long, short = 'd', value_name = "DIR", help_heading = "Group")]
     directory: String,
     #[command(flatten)]
-    record: WrittenRecordArgs,
+    record: WrittenRecordOptions,
     #[command(flatten)]
     reading: ReadingArgs,
     #[command(flatten)]
@@ -181,15 +181,15 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
         write.timeout.into_iter().for_each(|limit| run.limit_to(limit));
         let is_judged = rules.preflight.is_some();
         let dry = diff_run.then_some(Dry { is_judged, exit_status: diff.diff_exit_status });
-        let (config, strict) = (reading.config.clone(), plan.strict);
+        let config = reading.config.clone();
         let (input, plan) = reading.resolve(Vec::new(), plan)?;
         let plan = global.planning(plan);
         let write = global.writing(logs.resolve(write.resolve()));
-        let mut record = record.resolve();
-        record.labels.push((GROUP_LABEL.to_owned(), group.group.clone()));
-        let (name, namespace) = (group.group, group.namespace.resolve());
+        let mut record = RecordOptions { prev_app: None, written: record };
+        record.written.labels.push((GROUP_LABEL.to_owned(), group.group.clone()));
+        let (name, namespace) = (group.group, group.namespace);
         let options = options(global, &namespace, rules, record)?;
-        let options = RunOptions { cluster: options.cluster.strict(strict), ..options };
+        let options = RunOptions { cluster: options.cluster.strict(plan.options.strict), ..options };
         let delete = Delete {
             // A label that an app lacks is no reason to keep it.
             options: RunOptions {
@@ -197,7 +197,7 @@ async fn deploy(global: &GlobalArgs, arguments: DeployArgs) -> ExitCode {
                 ..options.clone()
             },
             config,
-            selection: plan.selection.clone(),
+            selection: plan.options.selection.clone(),
             is_dry: diff_run,
             diff_exit_status: diff.diff_exit_status,
             derived: global.behaviour.derived,
@@ -217,7 +217,7 @@ async fn delete(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
         write.timeout.into_iter().for_each(|limit| run.limit_to(limit));
         let dry = diff_run.then_some(Dry { is_judged: false, exit_status: diff_exit_status });
         let write = write.resolve();
-        let (name, namespace) = (group.group, group.namespace.resolve());
+        let (name, namespace) = (group.group, group.namespace);
         let options = options(global, &namespace, rules, RecordOptions::default())?;
         let delete = Delete {
             options: options.clone(),

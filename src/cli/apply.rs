@@ -7,18 +7,17 @@ use clap::Args;
 use pushback_deploy::plan::saved::{Deletion, SavedPlan};
 use pushback_events::exit::ExitCode;
 
-use super::app_name::app_or_label;
-use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, NewBaseArgs, PlanArgs, PreflightArgs};
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NewBaseArgs, PlanArgs, PreflightArgs};
 use super::diff::DiffCommandArgs;
 use super::plan::MakePlanArgs;
 use super::plan::given::{self, Given};
-use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::{PodLogArgs, WriteArgs};
+use crate::run::app_name::app_or_label;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;
-use crate::run::options::{AppOptions, Command, RunOptions};
+use crate::run::options::{AppOptions, Command, NamespaceOptions, RecordOptions, RunOptions};
 use crate::run::saved;
 use crate::run::write_loop::StopAfter;
 
@@ -38,7 +37,7 @@ pub struct ApplyArgs {
     #[command(flatten)]
     app: PlannedAppArgs,
     #[command(flatten)]
-    record: RecordArgs,
+    record: RecordOptions,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -71,7 +70,7 @@ struct PlannedAppArgs {
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label, required_unless_present = "saved_plan")]
     app: Option<String>,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// Runs the command.
@@ -113,14 +112,13 @@ pub async fn run(global: &GlobalArgs, arguments: ApplyArgs) -> ExitCode {
             }
             None => (None, input, plan, preflight),
         };
-        let strict = plan.strict;
         let (mut input, plan) = input.resolve(plan)?;
         let plan = global.planning(plan);
         input.load.digests = saved.is_some();
         let options = RunOptions {
             command: Command::Apply,
-            cluster: global.cluster()?.strict(strict),
-            app: AppOptions { record: record.resolve(), ..app.resolve() },
+            cluster: global.cluster()?.strict(plan.options.strict),
+            app: AppOptions { record, ..app.resolve() },
             preflight: global.preflight(preflight, &document)?,
             observer: global.behaviour.observer.clone(),
         };
@@ -145,7 +143,7 @@ fn planned(
     let saved = saved::read(path)?;
     let mut made = given::read(&saved.options, input.files)?;
     let own = made.app();
-    let namespace = NamespaceArgs {
+    let namespace = NamespaceOptions {
         namespace: app.namespace.namespace.or(own.namespace.namespace),
         app_namespace: app.namespace.app_namespace.or(own.namespace.app_namespace),
     };

@@ -8,22 +8,23 @@ use clap::{ArgAction, Args, ValueEnum};
 
 use pushback_cluster::ConnectOptions;
 use pushback_crd::definition::StoragePolicy;
-use pushback_deploy::plan::UpdateStrategy;
-use pushback_deploy::plan::part::Selection;
+use pushback_deploy::plan::desired::Placement;
+use pushback_deploy::plan::{self, NamedDrift, UpdateStrategy};
 use pushback_manifest::LoadOptions;
 use pushback_objects::duration;
 use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::{self, Release};
+use pushback_storage::carry_over::StorageOptions;
 use pushback_terminal::DiffStyle;
 use pushback_terminal::check::file::ReportSpec;
 use pushback_terminal::check::formats;
 use pushback_terminal::theme::ColorChoice;
 use secrecy::ExposeSecret as _;
 
-use super::app_name::{app_or_label, namespace};
 use super::behaviour::Behaviour;
-use super::filters::{AllowArgs, ChangeFilterArgs, FilterArgs};
+use super::filters::{AllowArgs, SelectionArgs};
 use super::reports::{HeldDocument, Reports, StandardOutput};
+use crate::run::app_name::{app_or_label, namespace};
 use crate::run::connect::ClusterOptions;
 use crate::run::error::CommandError;
 use crate::run::options::{
@@ -86,8 +87,9 @@ pub struct GlobalArgs {
 impl GlobalArgs {
     /// Adds the settings of planning that depend on the program's name.
     #[must_use]
-    pub fn planning(&self, options: PlanOptions) -> PlanOptions {
-        PlanOptions { recreates_contents: self.behaviour.recreates_contents, ..options }
+    pub fn planning(&self, mut plan: PlanOptions) -> PlanOptions {
+        plan.options.recreates_contents = self.behaviour.recreates_contents;
+        plan
     }
 
     /// Adds the settings of writing that depend on the program's name.
@@ -180,7 +182,7 @@ pub struct AppArgs {
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label)]
     pub app: String,
     #[command(flatten)]
-    pub namespace: NamespaceArgs,
+    pub namespace: NamespaceOptions,
 }
 
 /// App selection for commands where the app is optional: the base of a comparison with files is the app.
@@ -192,19 +194,14 @@ pub struct OptionalAppArgs {
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_or_label)]
     pub app: Option<String>,
     #[command(flatten)]
-    pub namespace: NamespaceArgs,
+    pub namespace: NamespaceOptions,
 }
 
 impl AppArgs {
     /// Resolves to options.
     #[must_use]
     pub fn resolve(self) -> AppOptions {
-        AppOptions {
-            name: self.app,
-            namespace: self.namespace.resolve(),
-            is_named: true,
-            record: RecordOptions::default(),
-        }
+        AppOptions { name: self.app, namespace: self.namespace, is_named: true, record: RecordOptions::default() }
     }
 }
 
@@ -214,7 +211,7 @@ impl OptionalAppArgs {
     /// # Errors
     /// No app is named, and the cluster is an API server, where the objects belong to many apps.
     pub fn resolve(self, global: &GlobalArgs) -> Result<AppOptions, CommandError> {
-        let namespace = self.namespace.resolve();
+        let namespace = self.namespace;
         match self.app {
             Some(name) => Ok(AppOptions { name, namespace, is_named: true, record: RecordOptions::default() }),
             None if global.cluster != "kube" => Ok(AppOptions {
@@ -234,25 +231,6 @@ impl OptionalAppArgs {
 impl From<AppArgs> for OptionalAppArgs {
     fn from(named: AppArgs) -> Self {
         Self { app: Some(named.app), namespace: named.namespace }
-    }
-}
-
-/// Which namespace.
-#[derive(Clone, Debug, Args)]
-pub struct NamespaceArgs {
-    /// Namespace of the app's record, and of objects that name none [default: the context's, or default]
-    #[arg(long, short = 'n', env = "PUSHBACK_NAMESPACE", hide_env = true, value_name = "NAME", value_parser = namespace)]
-    pub namespace: Option<String>,
-    /// Namespace of the app's record alone
-    #[arg(long, value_name = "NAME", value_parser = namespace)]
-    pub app_namespace: Option<String>,
-}
-
-impl NamespaceArgs {
-    /// Resolves to options.
-    #[must_use]
-    pub fn resolve(self) -> NamespaceOptions {
-        NamespaceOptions { namespace: self.namespace, of_record: self.app_namespace }
     }
 }
 
@@ -326,29 +304,29 @@ impl ReadingArgs {
         };
         let input = InputOptions { files, config: self.config, allow_unknown_config_keys: !plan.strict, load };
         let plan = PlanOptions {
-            into_namespace: self.into_ns,
-            map_namespaces: self.map_ns,
-            no_prune: plan.patch,
+            placement: Placement { into_namespace: self.into_ns, map_namespaces: self.map_ns, ..Placement::default() },
             allowed: plan.allow.resolve(),
-            selection: Selection {
-                scope: plan.filters.scope(),
-                objects: plan.filters.resolve()?,
-                changes: plan.change_filter.diff_filter,
-            },
-            allow_empty: self.dangerous_allow_empty_list_of_resources,
-            recheck: plan.recheck,
             update_strategy: UpdateStrategy::of(&plan.apply_default_update_strategy),
-            default_label_scoping: plan.default_label_scoping_rules,
             ignore_api_services: plan.dangerous_ignore_failing_api_services,
-            override_ownership: plan.dangerous_override_ownership_of_existing_resources
-                || !plan.ownership_override_allowed_apps.is_empty(),
-            kapp_annotations: plan.kapp_annotations,
-            tells_drift: plan.diff_against == DiffAgainst::Live,
-            strict: plan.strict,
-            recreates_contents: true,
-            override_allowed_apps: plan.ownership_override_allowed_apps,
-            storage: StoragePolicy::named(&plan.storage).unwrap_or_default(),
-            storage_backup: plan.storage_backup,
+            options: plan::Options {
+                no_prune: plan.patch,
+                selection: plan.selection.resolve()?,
+                allow_empty: self.dangerous_allow_empty_list_of_resources,
+                recheck: plan.recheck,
+                default_label_scoping: plan.default_label_scoping_rules,
+                override_ownership: plan.dangerous_override_ownership_of_existing_resources
+                    || !plan.ownership_override_allowed_apps.is_empty(),
+                override_allowed_apps: plan.ownership_override_allowed_apps,
+                kapp_annotations: plan.kapp_annotations,
+                named_drift: plan.diff_against.into(),
+                strict: plan.strict,
+                storage: StorageOptions {
+                    policy: StoragePolicy::named(&plan.storage).unwrap_or_default(),
+                    backup: plan.storage_backup,
+                    ..StorageOptions::default()
+                },
+                ..plan::Options::default()
+            },
         };
         Ok((input, plan))
     }
@@ -361,6 +339,15 @@ pub enum DiffAgainst {
     Manifest,
     /// What others have set, too.
     Live,
+}
+
+impl From<DiffAgainst> for NamedDrift {
+    fn from(side: DiffAgainst) -> Self {
+        match side {
+            DiffAgainst::Manifest => Self::ByHand,
+            DiffAgainst::Live => Self::All,
+        }
+    }
 }
 
 /// How it is planned.
@@ -417,9 +404,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub allow: AllowArgs,
     #[command(flatten)]
-    pub filters: FilterArgs,
-    #[command(flatten)]
-    pub change_filter: ChangeFilterArgs,
+    pub selection: SelectionArgs,
 }
 
 /// How changes are shown.

@@ -70,12 +70,11 @@ pub async fn run(global: &GlobalArgs, arguments: CheckArgs) -> ExitCode {
             let preflight = preflight.resolve(standard_output, &document)?;
             return Replay { path, config: input.reading.config, preflight }.run(run);
         }
-        let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let options = RunOptions {
             command: Command::Check,
             app: app.resolve(global)?,
-            cluster: global.cluster()?.strict(strict),
+            cluster: global.cluster()?.strict(plan.options.strict),
             preflight: preflight.resolve(standard_output, &document)?,
             observer: global.behaviour.observer.clone(),
         };

@@ -1,16 +1,15 @@
 //! `pushback delete`.
 
 use clap::Args;
-use pushback_deploy::plan::part::Selection;
 use pushback_events::exit::ExitCode;
 use pushback_terminal::DiffStyle;
 
-use super::app_name::app_name;
 use super::arguments::{AppArgs, GlobalArgs, PreflightArgs};
-use super::filters::{ChangeFilterArgs, FilterArgs};
+use super::filters::SelectionArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use super::writing::WriteArgs;
+use crate::run::app_name::app_name;
 use crate::run::delete::Delete;
 use crate::run::options::{AppOptions, Command, RecordOptions, RunOptions};
 
@@ -44,9 +43,7 @@ pub struct DeleteArgs {
     #[arg(long)]
     diff_exit_status: bool,
     #[command(flatten)]
-    filters: FilterArgs,
-    #[command(flatten)]
-    change_filter: ChangeFilterArgs,
+    selection: SelectionArgs,
     #[command(flatten)]
     preflight: PreflightArgs,
     #[command(flatten)]
@@ -55,8 +52,7 @@ pub struct DeleteArgs {
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
-    let DeleteArgs { app, prev_app, config, diff_run, diff_exit_status, filters, change_filter, preflight, write } =
-        arguments;
+    let DeleteArgs { app, prev_app, config, diff_run, diff_exit_status, selection, preflight, write } = arguments;
     let document = HeldDocument::default();
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, DiffStyle::None, is_document, HeldDocument::clone(&document));
@@ -65,19 +61,14 @@ pub async fn run(global: &GlobalArgs, arguments: DeleteArgs) -> ExitCode {
         let options = RunOptions {
             command: if diff_run { Command::Diff } else { Command::Delete },
             cluster: global.cluster()?,
-            app: AppOptions {
-                record: RecordOptions { previous: prev_app, ..RecordOptions::default() },
-                ..app.resolve()
-            },
+            app: AppOptions { record: RecordOptions { prev_app, ..RecordOptions::default() }, ..app.resolve() },
             preflight: global.preflight(preflight, &document)?,
             observer: global.behaviour.observer.clone(),
         };
-        let selection =
-            Selection { scope: filters.scope(), objects: filters.resolve()?, changes: change_filter.diff_filter };
         let delete = Delete {
             options,
             config,
-            selection,
+            selection: selection.resolve()?,
             is_dry: diff_run,
             diff_exit_status,
             derived: global.behaviour.derived,

@@ -4,12 +4,11 @@ use clap::Args;
 use pushback_events::exit::ExitCode;
 
 use super::arguments::{DiffArgs, GlobalArgs, InputArgs, NewBaseArgs, OptionalAppArgs, PlanArgs, PreflightArgs};
-use super::record::RecordArgs;
 use super::reports::HeldDocument;
 use super::screen;
 use crate::run::base::Base;
 use crate::run::compare::Compare;
-use crate::run::options::{AppOptions, Command, RunOptions};
+use crate::run::options::{AppOptions, Command, RecordOptions, RunOptions};
 
 /// Show what apply would change.
 #[derive(Debug, Args)]
@@ -30,7 +29,7 @@ pub struct DiffCommandArgs {
     #[command(flatten)]
     pub(super) app: OptionalAppArgs,
     #[command(flatten)]
-    pub(super) record: RecordArgs,
+    pub(super) record: RecordOptions,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
@@ -55,13 +54,12 @@ pub async fn run(global: &GlobalArgs, arguments: DiffCommandArgs) -> ExitCode {
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
         let is_judged = preflight.rules.preflight.is_some();
-        let strict = plan.strict;
         let (input, plan) = input.resolve(plan)?;
         let plan = global.planning(plan);
         let options = RunOptions {
             command: Command::Diff,
-            app: AppOptions { record: record.resolve(), ..app.resolve(global)? },
-            cluster: global.cluster()?.strict(strict),
+            app: AppOptions { record, ..app.resolve(global)? },
+            cluster: global.cluster()?.strict(plan.options.strict),
             preflight: global.preflight(preflight, &document)?,
             observer: global.behaviour.observer.clone(),
         };

@@ -3,11 +3,12 @@
 use clap::Args;
 use pushback_deploy::plan::filter::{Age, ChangeFilter, Criteria, ObjectFilter, Pattern, Tree};
 use pushback_deploy::plan::live::Scope;
+use pushback_deploy::plan::part::Selection;
 use pushback_events::RunFailure;
 use pushback_preflight::selector::LabelSelector;
 use pushback_system::environment::wall_clock;
 
-use super::app_name::namespace;
+use crate::run::app_name::namespace;
 use crate::run::error::CommandError;
 use crate::run::options::Allowed;
 
@@ -64,6 +65,26 @@ pub struct ChangeFilterArgs {
     #[arg(long, value_name = "JSON", value_parser = ChangeFilter::parse, default_value = "", hide_default_value = true,
           hide_short_help = true)]
     pub diff_filter: ChangeFilter,
+}
+
+/// The part of an app.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SelectionArgs {
+    #[command(flatten)]
+    pub filters: FilterArgs,
+    #[command(flatten)]
+    pub change_filter: ChangeFilterArgs,
+}
+
+impl SelectionArgs {
+    /// Converts the arguments to a selection.
+    ///
+    /// # Errors
+    /// An age, a label selector or a list of parts cannot be read.
+    pub fn resolve(self) -> Result<Selection, CommandError> {
+        let scope = self.filters.scope();
+        Ok(Selection { scope, objects: self.filters.resolve()?, changes: self.change_filter.diff_filter })
+    }
 }
 
 /// Where something may be written.

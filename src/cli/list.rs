@@ -3,11 +3,12 @@
 use clap::Args;
 use pushback_terminal::list_text;
 
-use super::arguments::{GlobalArgs, NamespaceArgs};
+use super::arguments::GlobalArgs;
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
 use crate::run::error::CommandError;
 use crate::run::list::List;
+use crate::run::options::NamespaceOptions;
 
 /// List apps.
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ Examples:
 Exit codes: 0 listed, 1 wrong input, 13 unreachable.")]
 pub struct ListArgs {
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
     /// Apps of all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
@@ -40,7 +41,7 @@ impl ListArgs {
     pub(crate) fn resolve(self, global: &GlobalArgs) -> Result<List, CommandError> {
         let Self { namespace, all_namespaces, filter_age, filter_labels } = self;
         let filter = FilterArgs { filter_age, filter_labels, ..FilterArgs::default() }.resolve()?;
-        Ok(List { cluster: global.cluster()?, namespace: namespace.resolve(), all_namespaces, filter })
+        Ok(List { cluster: global.cluster()?, namespace, all_namespaces, filter })
     }
 }
 

@@ -9,15 +9,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use pushback_events::exit::ExitCode;
 
-use super::app_name::app_name;
-use super::arguments::{
-    AppArgs, DiffArgs, GlobalArgs, InputArgs, NamespaceArgs, NewBaseArgs, PlanArgs, PreflightArgs, duration,
-};
+use super::arguments::{AppArgs, DiffArgs, GlobalArgs, InputArgs, NewBaseArgs, PlanArgs, PreflightArgs, duration};
 use super::reports::HeldDocument;
 use super::screen;
+use crate::run::app_name::app_name;
 use crate::run::base::Base;
 use crate::run::compare::Compare;
-use crate::run::options::{Command, RunOptions};
+use crate::run::options::{Command, NamespaceOptions, RunOptions};
 use crate::run::saved::SavePlan;
 use given::Given;
 
@@ -84,7 +82,7 @@ struct PlanAppArgs {
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name, required = true)]
     app: Option<String>,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 impl MakePlanArgs {
@@ -111,13 +109,12 @@ async fn make(global: &GlobalArgs, making: MakePlanArgs, given: Given) -> ExitCo
     let is_document = preflight.reports_to_standard_output();
     let started = screen::start(global, diff.style(), is_document, HeldDocument::clone(&document));
     screen::complete(global, started, async |run| {
-        let strict = plan.strict;
         let (mut input, plan) = input.resolve(plan)?;
         input.load.digests = true;
         let options = RunOptions {
             command: Command::Plan,
             app: app.resolve(),
-            cluster: global.cluster()?.strict(strict),
+            cluster: global.cluster()?.strict(plan.options.strict),
             preflight: global.preflight(preflight, &document)?,
             observer: None,
         };

@@ -7,9 +7,9 @@ use pushback_app::identity::BY_LABEL;
 use pushback_app::lease::{DEFAULT_LEASE, LockOptions};
 use pushback_events::RunFailure;
 
-use super::app_name::{app_name, namespace};
 use super::arguments::{AppArgs, GlobalArgs, duration};
 use super::screen::{self, ProgressNotes};
+use crate::run::app_name::{app_name, namespace};
 use crate::run::error::CommandError;
 use crate::run::rename::{Prepared, Rename};
 

@@ -17,9 +17,12 @@ use super::setup::Setup;
 /// It does not.
 pub(super) fn check(setup: &Setup, plan: &Plan, options: &PlanOptions) -> Result<(), CommandError> {
     let Some(Allowed { namespaces, cluster_scoped }) = &options.allowed else { return Ok(()) };
-    let mapped = options.map_namespaces.iter().map(|(_, to)| to.as_str());
+    let mapped = options.placement.map_namespaces.iter().map(|(_, to)| to.as_str());
     // Where the user has objects put is allowed, too.
-    let own = [setup.namespaces.objects.as_str()].into_iter().chain(options.into_namespace.as_deref()).chain(mapped);
+    let own = [setup.namespaces.objects.as_str()]
+        .into_iter()
+        .chain(options.placement.into_namespace.as_deref())
+        .chain(mapped);
     let namespaces: Option<BTreeSet<&str>> =
         namespaces.as_ref().map(|allowed| allowed.iter().map(String::as_str).chain(own).collect());
     let mut documents: BTreeMap<&str, usize> = BTreeMap::new();

@@ -68,7 +68,7 @@ impl AppGroup {
         let is_followed = self.one_by_one || self.apply.input.load.follow_links;
         let links = if is_followed { Links::Followed } else { Links::Inside };
         let mut members = members::of_directories(&self.group, directory, links)?;
-        if members.is_empty() && !self.apply.plan.allow_empty && !self.one_by_one {
+        if members.is_empty() && !self.apply.plan.options.allow_empty && !self.one_by_one {
             let message =
                 format!("{directory} has no directory in it, so that every app of the group would be deleted");
             let hint = "`pushback app-group delete` deletes a group; --dangerous-allow-empty-list-of-resources lets this do it";
@@ -81,9 +81,9 @@ impl AppGroup {
         let (connection, namespaces) = self.connect(run).await?;
         let cluster = &*connection.cluster;
         let work = async {
-            let places = needs::Places { plan: &self.apply.plan, namespace: &namespaces.objects };
+            let places = needs::Places { placement: &self.apply.plan.placement, namespace: &namespaces.objects };
             needs::put_off(cluster, &mut members, &inputs, &places).await?;
-            if !self.apply.plan.no_prune {
+            if !self.apply.plan.options.no_prune {
                 let known = members::recorded(cluster, &namespaces.record, &self.group).await?;
                 let gone = known.into_iter().filter(|name| members.iter().all(|member| member.name != *name));
                 let mut gone: Vec<Member> = gone.map(Member::deleted).collect();

@@ -126,7 +126,7 @@ impl LoopSteps for ApplySteps<'_> {
         if setup.observer.is_some() && setup.cluster.capabilities().server {
             record::require_namespace(setup, &observed).await?;
         }
-        let (plan, warnings) = planning::plan_apply(run, setup, observed, manifests, &self.apply.plan, false).await?;
+        let (plan, warnings) = planning::plan_apply(run, setup, observed, manifests, &self.apply.plan).await?;
         if round.is_first() {
             run.warn_input(&warnings);
         }

@@ -15,7 +15,7 @@ use pushback_objects::Position;
 
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
 use super::error::CommandError;
-use super::options::{PlanOptions, RunOptions};
+use super::options::RunOptions;
 
 /// Codes of warnings about how the base is read.
 const REPORTED: [&str; 3] = ["kustomization", "new-base", "not-an-object"];
@@ -62,7 +62,7 @@ pub struct OpenedBase {
 /// The base does not exist, holds no objects or cannot be read, or has to be rendered first.
 pub fn open(
     options: &mut RunOptions,
-    plan: &PlanOptions,
+    placement: &Placement,
     manifests: &mut [Manifest],
     variants: Vec<Manifest>,
     base: Base,
@@ -122,11 +122,7 @@ pub fn open(
         loaded.configs = found.configs;
     }
     let namespace = options.app.namespace.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-    let placement = Placement {
-        default_namespace: namespace.to_owned(),
-        into_namespace: plan.into_namespace.clone(),
-        map_namespaces: plan.map_namespaces.clone(),
-    };
+    let placement = Placement { default_namespace: namespace.to_owned(), ..placement.clone() };
     let further = variants::pair_variants((&mut loaded.manifests, loaded.variants), (manifests, variants));
     let description = description(&options.cluster);
     let place = |namespace: &str| placement.of_base(namespace);

@@ -67,6 +67,7 @@ impl Compare {
     /// Plans, and runs the rules if that is asked for.
     pub(super) async fn compare(mut self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
         self.input.load.compared = base::side_of_manifests(&self.options);
+        self.plan.options.tolerate_forbidden = true;
         let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
         let mut read = given.take_sources();
         // Errors in the command line come before those of the base.
@@ -79,13 +80,13 @@ impl Compare {
         };
         let variants = std::mem::take(&mut given.input.variants);
         let OpenedBase { warnings: base_warnings, layers } =
-            base::open(&mut self.options, &self.plan, &mut manifests, variants, self.base)?;
+            base::open(&mut self.options, &self.plan.placement, &mut manifests, variants, self.base)?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         run.warn_input(&given.input.warnings);
         run.warn_input(&base_warnings);
         let work = async {
             let observed = record::read_current(run, &setup, None).await?;
-            let (mut plan, warnings) = planning::plan_apply(run, &setup, observed, manifests, &self.plan, true).await?;
+            let (mut plan, warnings) = planning::plan_apply(run, &setup, observed, manifests, &self.plan).await?;
             run.warn_input(&warnings);
             for (base, manifests) in layers {
                 let further = planning::plan_variants(run, &setup, base, manifests, &self.plan).await?;

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Args;
 use pushback_app::record::AppName;
 use pushback_cluster::directory::DirectoryCluster;
 use pushback_cluster::{Announce, ConnectOptions, KubeCluster};
 use pushback_cluster::{Cluster, Kinds, Notices};
 
+use super::app_name::namespace;
 use super::error::CommandError;
 
 /// Namespace of objects that name none, where no context suggests one.
@@ -66,12 +68,14 @@ impl ClusterOptions {
 }
 
 /// Namespaces; the cluster suggests one if none is given.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct NamespaceOptions {
-    /// Namespace of the record, and of objects that name none.
+    /// Namespace of the app's record, and of objects that name none [default: the context's, or default]
+    #[arg(long, short = 'n', env = "PUSHBACK_NAMESPACE", hide_env = true, value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
-    /// Namespace of the record only.
-    pub of_record: Option<String>,
+    /// Namespace of the app's record alone
+    #[arg(long, value_name = "NAME", value_parser = namespace)]
+    pub app_namespace: Option<String>,
 }
 
 /// An open cluster, and the namespace that its configuration suggests.
@@ -104,7 +108,7 @@ impl Connection {
     /// The namespaces by flag, environment, context, `default`, in this order.
     pub fn namespaces(&self, options: &NamespaceOptions) -> Namespaces {
         let objects = options.namespace.clone().unwrap_or_else(|| self.default_namespace.clone());
-        let record = options.of_record.clone().unwrap_or_else(|| objects.clone());
+        let record = options.app_namespace.clone().unwrap_or_else(|| objects.clone());
         Namespaces { record, objects }
     }
 }

@@ -6,19 +6,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
 use pushback_app::history;
 use pushback_app::lease::LockOptions;
-use pushback_crd::definition::StoragePolicy;
 use pushback_crd::words;
 use pushback_deploy::apply::engine;
 use pushback_deploy::check::report::CheckReport;
-use pushback_deploy::plan::UpdateStrategy;
-use pushback_deploy::plan::part::Selection;
+use pushback_deploy::plan::desired::Placement;
 use pushback_deploy::plan::saved::Deletion;
+use pushback_deploy::plan::{self, UpdateStrategy};
 use pushback_manifest::LoadOptions;
 use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::Release;
 
+use super::app_name::app_name;
 use super::connect::ClusterOptions;
 pub use super::connect::NamespaceOptions;
 use super::error::CommandError;
@@ -67,21 +68,41 @@ pub struct AppOptions {
     /// Whether the user named it. If not, the input is compared with everything in the cluster, whatever app it belongs
     /// to.
     pub is_named: bool,
-    /// About its record.
+    /// Options of its record.
     pub record: RecordOptions,
 }
 
-/// About an app's record.
-#[derive(Clone, Debug, Default)]
+/// Options of an app's record.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "App")]
 pub struct RecordOptions {
-    /// Earlier name of the app, which is renamed if there is none of the new name.
-    pub previous: Option<String>,
-    /// Labels that the record gets.
+    /// Earlier name of the app: if there is no app of the new name, and one of this, it is renamed first
+    #[arg(long, value_name = "NAME", value_parser = app_name)]
+    pub prev_app: Option<String>,
+    #[command(flatten)]
+    pub written: WrittenRecordOptions,
+}
+
+/// Content and name of an app's record.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "App")]
+pub struct WrittenRecordOptions {
+    /// Labels of the app's record, KEY=VALUE; a value stays as it was first given
+    #[arg(long, value_name = "LABELS", value_parser = label, value_delimiter = ',')]
     pub labels: Vec<(String, String)>,
-    /// Whether the record has the longer of kapp's names.
-    pub qualified: bool,
-    /// File that kapp's part of the record is written to.
-    pub file: Option<PathBuf>,
+    /// Write kapp's part of the record to this file, JSON: label, last change, kinds
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub app_metadata_file_output: Option<PathBuf>,
+    /// Name the record NAME.apps.k14s.io, one of kapp's two names for it; a record under the other is renamed first
+    #[arg(long, hide_short_help = true)]
+    pub fq_configmap_names: bool,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".to_owned()),
+    }
 }
 
 /// The input.
@@ -107,69 +128,18 @@ pub struct Allowed {
 }
 
 /// Planning options.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
-    /// Namespace for all namespaced objects.
-    pub into_namespace: Option<String>,
-    /// Pairs of old and new namespace.
-    pub map_namespaces: Vec<(String, String)>,
-    /// Whether to keep objects that are gone from the input.
-    pub no_prune: bool,
-    /// The part of the app that the run is about.
-    pub selection: Selection,
-    /// Whether an input of which nothing is selected is no error.
-    pub allow_empty: bool,
-    /// What may be written, if that is limited.
+    /// Namespaces that objects are moved to; the run adds the default namespace.
+    pub placement: Placement,
+    /// Limits on writes, if there are any.
     pub allowed: Option<Allowed>,
-    /// Whether to send unchanged objects to the server too.
-    pub recheck: bool,
     /// Update strategy of objects without an annotation.
     pub update_strategy: UpdateStrategy,
-    /// Whether the built-in label scoping rules apply.
-    pub default_label_scoping: bool,
-    /// Whether APIServices are not waited for.
+    /// Skips waiting for APIServices.
     pub ignore_api_services: bool,
-    /// Whether to put kapp's copies of the manifest on objects.
-    pub kapp_annotations: bool,
-    /// Whether to tell of fields that other managers have set.
-    pub tells_drift: bool,
-    /// Whether what no server takes is refused before anything is written.
-    pub strict: bool,
-    /// Whether objects that are deleted with a replaced parent are created again.
-    pub recreates_contents: bool,
-    /// Whether to take over objects of other apps.
-    pub override_ownership: bool,
-    /// Take over objects of these apps only.
-    pub override_allowed_apps: Vec<String>,
-    /// What may be done about the stored objects of definitions.
-    pub storage: StoragePolicy,
-    /// Folder for objects as they were before they are converted by a plan.
-    pub storage_backup: Option<PathBuf>,
-}
-
-impl Default for PlanOptions {
-    fn default() -> Self {
-        Self {
-            into_namespace: None,
-            map_namespaces: Vec::new(),
-            no_prune: false,
-            selection: Selection::default(),
-            allow_empty: false,
-            allowed: None,
-            recheck: false,
-            update_strategy: UpdateStrategy::default(),
-            default_label_scoping: true,
-            ignore_api_services: false,
-            kapp_annotations: false,
-            tells_drift: false,
-            strict: true,
-            recreates_contents: true,
-            override_ownership: false,
-            override_allowed_apps: Vec::new(),
-            storage: StoragePolicy::default(),
-            storage_backup: None,
-        }
-    }
+    /// Options of the plan; the run adds those that follow from the cluster, the app and the time.
+    pub options: plan::Options,
 }
 
 /// Preflight options.

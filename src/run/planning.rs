@@ -34,10 +34,9 @@ pub async fn plan_apply(
     observed: Observed,
     manifests: Vec<Manifest>,
     options: &PlanOptions,
-    tolerate_forbidden: bool,
 ) -> Result<(Plan, Vec<InputWarning>), CommandError> {
     let target = PlanTarget { cluster: &*setup.cluster, kinds: &setup.kinds };
-    plan_against(run, setup, target, observed, manifests, options, tolerate_forbidden).await
+    plan_against(run, setup, target, observed, manifests, options).await
 }
 
 /// Plans further variants of CRDs against the base of these variants, which has only these.
@@ -54,7 +53,7 @@ pub async fn plan_variants(
     let kinds = base.kinds().await?;
     let target = PlanTarget { cluster: &*base, kinds: &kinds };
     let observed = Observed::unrecorded(setup.app.clone());
-    Ok(plan_against(run, setup, target, observed, manifests, options, true).await?.0)
+    Ok(plan_against(run, setup, target, observed, manifests, options).await?.0)
 }
 
 /// The cluster that is planned against.
@@ -70,14 +69,9 @@ async fn plan_against(
     observed: Observed,
     mut manifests: Vec<Manifest>,
     options: &PlanOptions,
-    tolerate_forbidden: bool,
 ) -> Result<(Plan, Vec<InputWarning>), CommandError> {
     let PlanTarget { cluster, kinds } = target;
-    let placement = Placement {
-        default_namespace: setup.namespaces.objects.clone(),
-        into_namespace: options.into_namespace.clone(),
-        map_namespaces: options.map_namespaces.clone(),
-    };
+    let placement = Placement { default_namespace: setup.namespaces.objects.clone(), ..options.placement.clone() };
     let mut warnings = Vec::new();
     // kapp does not know Helm's annotations.
     let honours_helm = setup.observer.is_none();
@@ -103,36 +97,21 @@ async fn plan_against(
         wanted.strategies.disable_wait |= options.ignore_api_services && is_service_of_api;
     }
     let how = plan::Options {
-        no_prune: options.no_prune,
-        selection: options.selection.clone(),
-        allow_empty: options.allow_empty,
-        deletes_derived: false,
-        recheck: options.recheck,
         base: (!setup.is_named).then_some(BasePlacement { placement, is_placed: setup.base_is_placed }),
-        override_ownership: !setup.is_named || options.override_ownership,
-        override_allowed_apps: options.override_allowed_apps.clone(),
-        kapp_annotations: options.kapp_annotations,
-        named_drift: match (options.tells_drift, &setup.observer) {
-            (true, _) => NamedDrift::All,
-            (false, None) => NamedDrift::ByHand,
+        override_ownership: !setup.is_named || options.options.override_ownership,
+        named_drift: match (options.options.named_drift, &setup.observer) {
             // kapp shows no managers.
-            (false, Some(_)) => NamedDrift::None,
+            (NamedDrift::ByHand, Some(_)) => NamedDrift::None,
+            (drift, _) => drift,
         },
-        strict: options.strict,
-        recreates_contents: options.recreates_contents,
         releases_unlabelled: setup.observer.is_some(),
         honours_helm,
         // kapp has an order of its own.
         crds_first: setup.observer.is_none(),
-        default_label_scoping: options.default_label_scoping,
-        storage: StorageOptions {
-            policy: options.storage,
-            plans: Arc::clone(&setup.conversion_plans),
-            backup: options.storage_backup.clone(),
-        },
+        storage: StorageOptions { plans: Arc::clone(&setup.conversion_plans), ..options.options.storage.clone() },
         nonce: run.nonce().to_owned(),
         now: run.environment.now(),
-        tolerate_forbidden,
+        ..options.options.clone()
     };
     run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));
     let label_value = label_value(run, setup, &observed);

@@ -110,7 +110,7 @@ pub async fn read(setup: &Setup, seen: Option<Result<Observed, AppError>>) -> Re
         Some(seen) => seen?,
         None => observe(&*setup.cluster, &setup.app).await?,
     };
-    let (None, Some(previous)) = (&observed.record, &setup.record.previous) else { return Ok(observed) };
+    let (None, Some(previous)) = (&observed.record, &setup.record.prev_app) else { return Ok(observed) };
     let previous = AppName { name: previous.clone(), namespace: setup.app.namespace.clone() };
     let before = observe(&*setup.cluster, &previous).await?;
     Ok(if before.record.is_some() { before } else { observed })
@@ -136,7 +136,7 @@ pub async fn require_namespace(setup: &Setup, observed: &Observed) -> Result<(),
 /// Such a label.
 pub fn check_labels(setup: &Setup, observed: &Observed) -> Result<(), CommandError> {
     let Some(record) = &observed.record else { return Ok(()) };
-    for (key, wanted) in &setup.record.labels {
+    for (key, wanted) in &setup.record.written.labels {
         if let Some(found) = record.labels.get(key).filter(|found| *found != wanted) {
             let message = format!("label {key} of app {} is {found} and cannot become {wanted}", observed.app.name);
             let failure = RunFailure::Flag { flag: "--labels", value: key.clone() };
@@ -153,7 +153,8 @@ pub fn check_labels(setup: &Setup, observed: &Observed) -> Result<(), CommandErr
 pub async fn rename(run: &Run, setup: &Setup, observed: &Observed) -> Result<bool, CommandError> {
     let Some(record) = &observed.record else { return Ok(false) };
     let is_qualified = record.address.name.ends_with(QUALIFIED_SUFFIX);
-    let (from, to) = (rename::place(record), Place::of(&setup.app, is_qualified || setup.record.qualified));
+    let (from, to) =
+        (rename::place(record), Place::of(&setup.app, is_qualified || setup.record.written.fq_configmap_names));
     if from == to || !setup.is_named {
         return Ok(false);
     }
@@ -167,7 +168,8 @@ pub async fn rename(run: &Run, setup: &Setup, observed: &Observed) -> Result<boo
 pub async fn finish_rename(run: &Run, setup: &Setup, observed: &Observed) -> Result<bool, CommandError> {
     let Some(moving) = observed.record.as_ref().and_then(|record| record.moving.clone()) else { return Ok(false) };
     let (from, to) = (moving.from.app(), moving.to.app());
-    let is_wanted = from == to && setup.record.qualified || setup.record.previous.as_ref() == Some(&from.name);
+    let is_wanted =
+        from == to && setup.record.written.fq_configmap_names || setup.record.prev_app.as_ref() == Some(&from.name);
     if to != setup.app || !is_wanted {
         return Ok(false);
     }
@@ -186,7 +188,7 @@ async fn move_to(run: &Run, setup: &Setup, from: &Place, to: &Place) -> Result<(
 /// # Errors
 /// The record cannot be read, or the file not be written.
 pub async fn write_file(run: &Run, setup: &Setup) -> Result<(), CommandError> {
-    let Some(path) = &setup.record.file else { return Ok(()) };
+    let Some(path) = &setup.record.written.app_metadata_file_output else { return Ok(()) };
     let observed = read(setup, None).await?;
     let spec = match &observed.record {
         Some(record) => record.spec.clone().into(),

@@ -93,7 +93,7 @@ impl Writing<'_> {
         }) && plan.observed.inventory_void.is_none()
             && !plan.forgets
             && plan.observed.record.as_ref().is_none_or(|record| {
-                self.setup.record.labels.iter().all(|(key, value)| record.labels.get(key) == Some(value))
+                self.setup.record.written.labels.iter().all(|(key, value)| record.labels.get(key) == Some(value))
             });
         if !plan.deletes_app && !self.is_change(plan) && !plan.has_writes() && settled {
             // Nothing to write, not even the record: only readiness is checked.
@@ -104,8 +104,8 @@ impl Writing<'_> {
         let opening = Opening {
             observed: &plan.observed,
             label_value: &plan.label_value,
-            labels: &self.setup.record.labels,
-            record_name: &Place::of(&self.setup.app, self.setup.record.qualified).record,
+            labels: &self.setup.record.written.labels,
+            record_name: &Place::of(&self.setup.app, self.setup.record.written.fq_configmap_names).record,
             inventory: &union,
             kinds: &plan.kinds(true),
             run: &self.run.id,

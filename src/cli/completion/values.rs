@@ -162,7 +162,7 @@ fn of_cluster(kind: Kind, matches: &ArgMatches, innermost: &ArgMatches) -> Optio
         options.request_timeout = DEADLINE;
     }
     let one = |option: &str| given(innermost, option).first().map(|name| (*name).clone());
-    let namespace = NamespaceOptions { namespace: one("namespace"), of_record: one("app_namespace") };
+    let namespace = NamespaceOptions { namespace: one("namespace"), app_namespace: one("app_namespace") };
     in_time(DEADLINE, async move {
         if matches!(kind, Kind::Namespace) {
             return names::namespaces(&cluster).await.ok().map(plain);

@@ -8,9 +8,10 @@ use pushback_storage::migrate::MigrateOptions;
 use pushback_storage::pass::{Pace, Shard};
 use pushback_terminal::storage_text;
 
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs, duration};
+use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
+use crate::run::options::NamespaceOptions;
 use crate::run::storage::migrate::MigrateRun;
 
 /// Rewrite objects at the storage version.
@@ -43,7 +44,7 @@ pub struct MigrateArgs {
     #[command(flatten)]
     pace: PaceArgs,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// Prove that objects are stored in the storage version.
@@ -64,7 +65,7 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pace: PaceArgs,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// How fast.
@@ -130,10 +131,9 @@ async fn migrate(
     names: Vec<String>,
     all_debt: bool,
     options: MigrateOptions,
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 ) -> ExitCode {
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
-        let namespace = namespace.resolve();
         let migrate = MigrateRun { cluster: global.cluster()?, namespace, names, all_debt, options };
         let report = migrate.run(run).await?;
         run.settle();

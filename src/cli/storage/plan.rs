@@ -8,9 +8,10 @@ use pushback_events::{Counts, RunOutcome};
 use pushback_storage::preview::PreviewReport;
 use pushback_terminal::{preview_text, storage_text};
 
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
+use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
+use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::storage::replace::Replace;
 
@@ -42,14 +43,13 @@ pub struct PlanArgs {
     #[arg(long)]
     exit_status: bool,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: PlanArgs) -> ExitCode {
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
         let PlanArgs { definitions: names, file: files, all, exit_status, namespace } = arguments;
-        let namespace = namespace.resolve();
         let replace = Replace { cluster: global.cluster()?, namespace, names, files, backup: None };
         let report = replace.look(run).await?;
         run.settle();

@@ -5,9 +5,10 @@ use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, RunOutcome};
 use pushback_terminal::storage_text;
 
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
+use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
+use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::storage::role::RoleFor;
 
@@ -26,14 +27,14 @@ pub struct RoleArgs {
     #[arg(value_name = "DEFINITION", required = true)]
     definitions: Vec<String>,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: RoleArgs) -> ExitCode {
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
         let RoleArgs { definitions: names, namespace } = arguments;
-        let roles = RoleFor { cluster: global.cluster()?, namespace: namespace.resolve(), names }.run(run).await?;
+        let roles = RoleFor { cluster: global.cluster()?, namespace, names }.run(run).await?;
         run.settle();
         super::print(&if global.wants_json() { storage_text::json(&roles) } else { storage_text::yaml(&roles) })?;
         Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))

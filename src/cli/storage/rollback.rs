@@ -8,9 +8,10 @@ use pushback_events::{Counts, RunOutcome};
 use pushback_terminal::output::Output;
 use pushback_terminal::{preview_text, storage_text};
 
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs};
+use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, start_for_report};
+use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::storage::replace::Replace;
 
@@ -46,14 +47,13 @@ pub struct RollbackArgs {
     #[arg(long, value_name = "FOLDER")]
     storage_backup: Option<PathBuf>,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
 }
 
 /// Runs the command.
 pub async fn run(global: &GlobalArgs, arguments: RollbackArgs) -> ExitCode {
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
         let RollbackArgs { definitions: names, file: files, dry_run, storage_backup: backup, namespace } = arguments;
-        let namespace = namespace.resolve();
         let replace = Replace { cluster: global.cluster()?, namespace, names, files, backup };
         let is_json = global.wants_json();
         let report = replace

@@ -8,9 +8,9 @@ use pushback_releases::{Severity, compare, definitions, matching};
 use pushback_terminal::check::file::is_standard_output;
 use pushback_upgrade::report::formats::{self, Format};
 
-use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
 use crate::cli::screen::data_columns;
+use crate::run::app_name::app_name;
 use crate::run::error::CommandError;
 use crate::run::options::NamespaceOptions;
 use crate::run::upgrade::sides::{LiveInput, SideOptions, Sides};
@@ -67,7 +67,7 @@ fn live_input(global: &GlobalArgs, input: String) -> Result<LiveInput, CommandEr
         return Err(CommandError::usage_with_hint(message, "`pushback list -A` shows all apps"));
     }
     let app = app_name(name).map_err(|reason| CommandError::usage(format!("{input}: {reason}")))?;
-    let namespace = NamespaceOptions { namespace, of_record: None };
+    let namespace = NamespaceOptions { namespace, app_namespace: None };
     Ok(LiveInput { cluster: global.cluster()?, app, namespace, input })
 }
 

@@ -6,10 +6,11 @@ use pushback_upgrade::report::formats::yaml;
 
 use super::arguments::output_path;
 use super::ended::RenderedReport;
-use crate::cli::app_name::app_name;
-use crate::cli::arguments::{GlobalArgs, NamespaceArgs, Output};
+use crate::cli::arguments::{GlobalArgs, Output};
 use crate::cli::screen::ProgressNotes;
+use crate::run::app_name::app_name;
 use crate::run::error::CommandError;
+use crate::run::options::NamespaceOptions;
 use crate::run::upgrade::derive::Derive;
 
 /// Work with operator models.
@@ -49,7 +50,7 @@ pub struct DeriveArgs {
     #[arg(long, short = 'a', value_name = "NAME", value_parser = app_name)]
     app: Option<String>,
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    namespace: NamespaceOptions,
     /// Allow http URLs
     #[arg(long, hide_short_help = true)]
     allow_http: bool,
@@ -70,9 +71,7 @@ pub async fn run(global: &GlobalArgs, arguments: ModelArgs) -> Result<RenderedRe
         arguments.command;
     let path = output_path(output.as_ref())?;
     let derive = match app {
-        Some(app) if files.is_empty() => {
-            Derive::App { cluster: global.cluster()?, app, namespace: namespace.resolve() }
-        }
+        Some(app) if files.is_empty() => Derive::App { cluster: global.cluster()?, app, namespace },
         app => Derive::Manifests {
             files,
             app: app.unwrap_or_default(),

@@ -7,8 +7,8 @@ use pushback_app::record::AppName;
 use pushback_deploy::apply::engine;
 use pushback_preflight::Waiver;
 
-use crate::cli::app_name::app_name;
 use crate::cli::arguments::{GlobalArgs, PolicyFrom, duration, waiver};
+use crate::run::app_name::app_name;
 use crate::run::apply::Apply;
 use crate::run::error::CommandError;
 use crate::run::options::{
@@ -70,7 +70,7 @@ impl UpgradeStepArgs {
             .map_err(|error| CommandError::usage(error.to_string()))?;
         let namespace = self.namespace.or_else(|| allowed.first().cloned()).unwrap_or_default();
         let app = AppName { name: self.app.unwrap_or_default(), namespace };
-        let named = NamespaceOptions { namespace: Some(app.namespace.clone()), of_record: None };
+        let named = NamespaceOptions { namespace: Some(app.namespace.clone()), app_namespace: None };
         let write = WriteOptions::default();
         let apply = Apply {
             options: RunOptions {

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_cluster::{Address, Cluster};
+use pushback_deploy::plan::desired::Placement;
 use pushback_events::PlannedLine;
 use pushback_objects::{Finding, ObjectExt, ObjectRef};
 use pushback_preflight::Operation;
 
 use super::super::error::CommandError;
 use super::super::input;
-use super::super::options::{InputOptions, PlanOptions};
+use super::super::options::InputOptions;
 use super::members::Member;
 
 /// What an app's input needs and brings.
@@ -24,8 +25,8 @@ pub(super) struct Input {
 /// Where the objects of an input go.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a> {
-    /// Planning options, with the namespaces that objects are moved to.
-    pub plan: &'a PlanOptions,
+    /// Namespaces that objects are moved to.
+    pub placement: &'a Placement,
     /// Namespace of objects that name none.
     pub namespace: &'a str,
 }
@@ -33,8 +34,8 @@ pub(super) struct Places<'a> {
 impl Places<'_> {
     fn of(&self, object: &ObjectRef) -> String {
         let named = if object.namespace.is_empty() { self.namespace } else { &object.namespace };
-        let mapped = || self.plan.map_namespaces.iter().find(|(from, _)| from == named).map(|(_, to)| to.clone());
-        self.plan.into_namespace.clone().or_else(mapped).unwrap_or_else(|| named.to_owned())
+        let mapped = || self.placement.map_namespaces.iter().find(|(from, _)| from == named).map(|(_, to)| to.clone());
+        self.placement.into_namespace.clone().or_else(mapped).unwrap_or_else(|| named.to_owned())
     }
 }
 

@@ -36,7 +36,7 @@ use super::{
 };
 
 /// The user's options for planning.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Do not delete objects that are gone from the input.
     pub no_prune: bool,
@@ -78,6 +78,33 @@ pub struct Options {
     pub crds_first: bool,
     /// Report a refusal by authorization without failing the set (`diff` and `check`).
     pub tolerate_forbidden: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            no_prune: false,
+            selection: Selection::default(),
+            allow_empty: false,
+            recheck: false,
+            override_ownership: false,
+            override_allowed_apps: Vec::new(),
+            default_label_scoping: true,
+            nonce: String::new(),
+            now: String::new(),
+            deletes_derived: false,
+            base: None,
+            storage: StorageOptions::default(),
+            kapp_annotations: false,
+            named_drift: NamedDrift::default(),
+            strict: true,
+            releases_unlabelled: false,
+            honours_helm: false,
+            recreates_contents: true,
+            crds_first: false,
+            tolerate_forbidden: false,
+        }
+    }
 }
 
 /// The arguments of planning.
