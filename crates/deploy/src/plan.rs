@@ -51,7 +51,6 @@ mod unwanted;
 pub mod versioned;
 mod view;
 pub mod waves;
-mod webhook_first;
 
 #[cfg(test)]
 mod tests;

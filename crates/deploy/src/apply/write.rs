@@ -9,7 +9,6 @@ mod old_object;
 mod operators;
 mod original;
 mod patience;
-mod recreated;
 mod successful;
 
 use std::ops::ControlFlow;

@@ -21,18 +21,19 @@ use super::aggregated::Aggregated;
 use super::base::{self, BasePlacement};
 use super::body::Stamp;
 use super::compare::compare_all;
-use super::comparison::{Context, OwnershipOverride};
+use super::comparison::Context;
 use super::desired::Desired;
 use super::drift::{self, NamedDrift};
 use super::live::{self, Live};
+use super::ownership::{self, OwnershipOverride};
 use super::part::{Part, Selection};
 use super::providers::Providers;
 use super::recreated::{self, Parents};
 use super::unwanted::{Honoured, Unwanted, left_alone_warning, unwanted};
 use super::versioned::{self, Versions};
 use super::{
-    Plan, PlanError, PlanWarning, Planned, Retained, adoption, conversion_backends, misspelt, operators, ordering,
-    original, own_record, ownership, quota, refusal, rivals, size, stale_pods, takeover, unlabelled, webhook_first,
+    Plan, PlanError, PlanWarning, Planned, Retained, adoption, carried, conversion_backends, misspelt, operators,
+    ordering, original, own_record, quota, refusal, rivals, size, stale_pods, takeover, unlabelled,
 };
 
 /// The user's options for planning.
@@ -377,7 +378,7 @@ impl<'a> Passes<'a> {
     /// Adds to each object what follows from the others.
     fn relate(&mut self) {
         let objects = &mut self.plan.objects;
-        webhook_first::assign(objects);
+        carried::put_webhooks_first(objects);
         operators::assign(objects, self.options.crds_first);
         stale_pods::note(objects, self.is_server);
         for planned in objects.iter_mut().filter(|planned| planned.changes_no_value()) {

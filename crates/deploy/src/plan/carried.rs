@@ -1,9 +1,12 @@
 //! A definition whose update would strand stored objects: what is done to them first, if the storage policy allows it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pushback_cluster::{Address, ClusterError, ErrorKind, estimate};
-use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, dropped_versions};
+use pushback_crd::definition::{
+    CONVERTING, CarryOver, StoragePolicy, StoredState, conversion_service, dropped_versions, webhook_first,
+};
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::Verification;
 use pushback_storage::replacement::{Replacement, way};
@@ -109,6 +112,38 @@ pub(super) async fn after(
 /// Whether objects of a definition are to be moved, even if nothing of it changes.
 pub(super) fn moves_objects(context: Context<'_>, live: &Value, body: &Value) -> bool {
     has_objects(context, body) && way(live, body, policy(context, body)) == Some(CarryOver::After)
+}
+
+/// Puts off the change of the storage version where the Service of the conversion webhook is an object of the same set. The
+/// CRD is written with the old storage version, and another round writes the wanted one once the app is ready.
+pub(super) fn put_webhooks_first(objects: &mut [Planned]) {
+    let is_service = |planned: &&Planned| {
+        let object = &planned.object;
+        object.group.is_empty() && object.kind == "Service" && planned.desired.is_some()
+    };
+    let name = |planned: &Planned| (planned.object.namespace.clone(), planned.object.name.clone());
+    let services: BTreeSet<(String, String)> = objects.iter().filter(is_service).map(name).collect();
+    let is_moved = |planned: &&mut Planned| planned.difference().carry_over == Some(CarryOver::After);
+    for planned in objects.iter_mut().filter(is_moved) {
+        let (Some(live), Some(wanted)) = (planned.live.as_deref(), planned.desired.as_deref()) else {
+            continue;
+        };
+        let Some((namespace, name)) = conversion_service(wanted) else { continue };
+        if planned.difference().takeover.is_some() || !services.contains(&(namespace.to_owned(), name.to_owned())) {
+            continue;
+        }
+        let Some(first) = webhook_first(live, wanted) else { continue };
+        let storage = |definition| StoredState::of(definition).storage.unwrap_or_default();
+        planned.notes.push(format!(
+            "objects stay in {} until its webhook, Service {namespace}/{name} of this app, is ready; then a second round \
+             stores them in {}",
+            storage(&first),
+            storage(wanted)
+        ));
+        if let Some(difference) = planned.action.difference_mut() {
+            difference.carry_over = Some(CarryOver::WebhookFirst(first));
+        }
+    }
 }
 
 /// What is done to the stored objects; `None` for what is no definition.

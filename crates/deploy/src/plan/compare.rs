@@ -1,10 +1,10 @@
 //! Compares a desired object with its live state: unchanged by the record, or by the server's dry-run answer.
 
-mod changing;
 mod continued;
 mod spelling;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
 use pushback_app::identity::{ORIGINAL_ANNOTATION, ORIGINAL_ANNOTATIONS, has_copy};
@@ -16,7 +16,6 @@ use pushback_preflight::Verification;
 use pushback_storage::operators;
 use serde_json::{Value, json};
 
-use self::changing::with_live;
 use super::aggregated;
 use super::annotations::UpdateStrategy;
 use super::body::{self, Body};
@@ -30,10 +29,16 @@ use super::guard::refusal_as_new;
 use super::live::Live;
 use super::refusal::Refusal;
 use super::versioned::Versions;
-use super::{Action, Difference, PlanError, Planned, original, takeover};
+use super::{Action, Difference, PlanError, Planned, original, steady, takeover};
 
 /// Objects compared concurrently: as many as the cluster may ever have requests under way.
 const CONCURRENCY: usize = 256;
+
+/// Most comparisons of an object that changes meanwhile.
+const ATTEMPTS: u32 = 6;
+
+/// Time before the second attempt; it doubles with each.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Compares the desired objects with their live states. A versioned object that differs from its newest version is
 /// compared again as the next one, and with it each object that names it. `sources` are the objects before they had the
@@ -196,6 +201,44 @@ fn unverified_create(desired: &Desired, body: Body, reason: String) -> Planned {
         verification: Verification::NotVerified(reason),
         ..Planned::new(desired)
     }
+}
+
+/// Compares with a live object. The listed one may be outdated by a status update, which does not concern the manifest:
+/// the server's answer counts if nothing but the status has changed around it.
+async fn with_live(
+    context: Context<'_>,
+    desired: &Desired,
+    address: &Address,
+    mut live: Arc<Value>,
+) -> Result<Planned, ClusterError> {
+    let planned = with_state(context, desired, address, Arc::clone(&live), Guard::State).await?;
+    if !is_outdated(&planned) {
+        return Ok(planned);
+    }
+    let Some(seen) = context.cluster.get(address).await? else { return Ok(planned) };
+    live = seen;
+    let mut pause = PAUSE;
+    for _ in 1..ATTEMPTS {
+        // Its status may change between any two requests: only two reads around them prove that nothing else has.
+        let mut planned = with_state(context, desired, address, Arc::clone(&live), Guard::Identity).await?;
+        let Some(seen) = context.cluster.get(address).await? else { return Ok(planned) };
+        if !is_outdated(&planned) && steady::is_same(&live, &seen) {
+            if let Some(Difference { takeover: Some(takeover), .. }) = planned.action.difference_mut() {
+                takeover.keep_status_of(&seen);
+            }
+            planned.live = Some(seen);
+            return Ok(planned);
+        }
+        live = seen;
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    with_state(context, desired, address, live, Guard::State).await
+}
+
+/// Returns whether the object has changed since it was read.
+fn is_outdated(planned: &Planned) -> bool {
+    planned.refused.as_ref().is_some_and(|refused| refused.error.kind == ErrorKind::Conflict)
 }
 
 /// Compares with one state of the live object. `guard` says whether the server's answers must be about this very state.

@@ -12,27 +12,7 @@ use pushback_storage::carry_over::StorageOptions;
 use crate::plan::absent::Absent;
 use crate::plan::aggregated::Aggregated;
 use crate::plan::body::Stamp;
-
-/// Apps whose objects may be taken over.
-#[derive(Clone, Debug)]
-pub(super) enum OwnershipOverride {
-    /// None.
-    None,
-    /// Any app.
-    Any,
-    /// The apps with these label values.
-    Labels(BTreeSet<String>),
-}
-
-impl OwnershipOverride {
-    pub(super) fn allows(&self, label_value: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::Any => true,
-            Self::Labels(labels) => labels.contains(label_value),
-        }
-    }
-}
+use crate::plan::ownership::OwnershipOverride;
 
 /// The inputs of a comparison, apart from the object.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Objects that belong to other apps, and which of them the user takes over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_app::identity::RECORD_LABEL;
 use pushback_app::record::{Observed, config_map_kind};
@@ -10,10 +10,30 @@ use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 
-use super::comparison::OwnershipOverride;
 use super::desired::Desired;
 use super::live::Live;
 use super::{PlanError, Planned};
+
+/// Apps whose objects may be taken over.
+#[derive(Clone, Debug)]
+pub(super) enum OwnershipOverride {
+    /// None.
+    None,
+    /// Any app.
+    Any,
+    /// The apps with these label values.
+    Labels(BTreeSet<String>),
+}
+
+impl OwnershipOverride {
+    pub(super) fn allows(&self, label_value: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Any => true,
+            Self::Labels(labels) => labels.contains(label_value),
+        }
+    }
+}
 
 /// Refuses objects that carry another app's label, with an error that names the app.
 pub(super) async fn check(

@@ -10,8 +10,8 @@ use pushback_cluster::{Cluster, ClusterError};
 use pushback_manifest::InputError;
 use pushback_objects::ObjectExt;
 
-use super::comparison::OwnershipOverride;
 use super::desired::Desired;
+use super::ownership::OwnershipOverride;
 use super::{Action, PlanError, Planned};
 
 /// Lists the cluster's records ahead of a check; `None` where no record can claim the app's objects.

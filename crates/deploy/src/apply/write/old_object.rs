@@ -1,11 +1,13 @@
-//! The old object of a replacement: waits until it is gone, and reports what blocks its deletion.
+//! The old object of a replacement, or of one that is created again after its parent: waits until it is gone, and reports
+//! what blocks its deletion.
 
-use pushback_cluster::Address;
+use pushback_cluster::{Address, DeleteOptions, ErrorKind};
 use pushback_events::{Awaited, Event, WaitOutcome};
 use pushback_objects::ObjectExt;
+use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Failure, GONE_POLL, Writer};
+use super::{Done, Failure, GONE_POLL, Writer};
 use crate::apply::readiness;
 use crate::plan::Planned;
 
@@ -56,5 +58,35 @@ impl Writer {
                 return Err(Failure::Stopped(message));
             }
         }
+    }
+
+    /// Creates an object again whose parent this run has replaced or deleted. The deletion of the parent was judged with
+    /// everything below it, so nothing is judged again here: the object would otherwise stay deleted.
+    pub(super) async fn recreate(
+        &self,
+        planned: &Planned,
+        address: &Address,
+        deadline: Instant,
+    ) -> Result<Done, Failure> {
+        let uid = planned.live.as_deref().map(ObjectExt::uid).unwrap_or_default();
+        let seen = match self.cluster.get(address).await {
+            // The CRD is there again, and not served by every API server yet.
+            Err(error) if error.kind == ErrorKind::UnknownKind => None,
+            seen => seen.map_err(Failure::Cluster)?,
+        };
+        let is_old = |seen: &Value| seen.uid() == uid && !seen.is_terminating();
+        if seen.is_some_and(|seen| is_old(&seen)) {
+            // The garbage collector takes its time; in a folder nobody deletes it.
+            self.allowed()?;
+            let options = DeleteOptions { uid: uid.to_owned(), ..DeleteOptions::default() };
+            match self.cluster.delete(address, &options).await {
+                Err(error) if !matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict) => {
+                    return Err(Failure::Cluster(error));
+                }
+                _ => {}
+            }
+        }
+        self.wait_until_gone(planned, address, deadline).await?;
+        self.write_new(planned, address).await
     }
 }
