@@ -1,6 +1,6 @@
 //! One planned object. It starts from its manifest or from its live object, and each pass of planning adds what it finds.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pushback_app::inventory::Entry;
 use pushback_cluster::{Address, Kind};
@@ -115,14 +115,7 @@ pub struct PlannedOperator {
 }
 
 /// The difference of an action that has none.
-static NO_DIFFERENCE: Difference = Difference {
-    fields: Vec::new(),
-    takeover: None,
-    taken_from: Vec::new(),
-    carry_over: None,
-    conversion: None,
-    operators: Vec::new(),
-};
+static NO_DIFFERENCE: LazyLock<Difference> = LazyLock::new(Difference::default);
 
 impl Difference {
     /// A difference in these fields.
@@ -243,11 +236,8 @@ impl Planned {
     /// Returns whether the live object is deleted, even if another one replaces it.
     #[must_use]
     pub fn ends_live_object(&self) -> bool {
-        match self.action {
-            Action::Delete => !self.strategies.orphan,
-            Action::Replace(_) => true,
-            Action::Create | Action::Update(_) | Action::Keep => false,
-        }
+        let is_deleted = matches!(self.action, Action::Delete) && !self.strategies.orphan;
+        is_deleted || matches!(self.action, Action::Replace(_))
     }
 
     /// Returns whether an update changes no value: only who owns which field, or copies of the manifest in annotations.
