@@ -4,9 +4,12 @@ pub mod engine;
 mod line;
 mod values;
 
-use anyhow::Context as _;
+use std::io;
+
 use clap::Args;
 use clap_complete::Shell;
+
+use crate::run::error::CommandError;
 
 /// Print a shell's completion script.
 ///
@@ -32,8 +35,9 @@ pub struct CompletionArgs {
 ///
 /// # Errors
 /// The script is not valid UTF-8.
-pub fn run(arguments: &CompletionArgs) -> anyhow::Result<String> {
+pub fn run(arguments: &CompletionArgs) -> Result<String, CommandError> {
     let mut script = Vec::new();
-    engine::write_script(arguments.shell, &mut script)?;
-    String::from_utf8(script).with_context(|| format!("the {} script is not text", arguments.shell))
+    let written = engine::write_script(arguments.shell, &mut script);
+    let script = written.and_then(|()| String::from_utf8(script).map_err(io::Error::other));
+    script.map_err(|error| CommandError::unwritable(format!("the {} script: {error}", arguments.shell)))
 }

@@ -109,7 +109,7 @@ fn time(text: &str) -> Result<Timestamp, String> {
 ///
 /// # Errors
 /// The cluster's error; no such app.
-pub async fn run(global: &GlobalArgs, arguments: HistoryArgs) -> anyhow::Result<String> {
+pub async fn run(global: &GlobalArgs, arguments: HistoryArgs) -> Result<String, CommandError> {
     list(global, arguments.changes).await
 }
 
@@ -117,7 +117,7 @@ pub async fn run(global: &GlobalArgs, arguments: HistoryArgs) -> anyhow::Result<
 ///
 /// # Errors
 /// The cluster's error; no such app; the user declined; changes could not be deleted.
-pub async fn run_app_change(global: &GlobalArgs, arguments: AppChangeArgs) -> anyhow::Result<String> {
+pub async fn run_app_change(global: &GlobalArgs, arguments: AppChangeArgs) -> Result<String, CommandError> {
     match arguments.command {
         AppChangeCommand::List(arguments) => list(global, arguments.changes).await,
         AppChangeCommand::GarbageCollect(arguments) => garbage_collect(global, arguments).await,
@@ -128,7 +128,7 @@ pub async fn run_app_change(global: &GlobalArgs, arguments: AppChangeArgs) -> an
 ///
 /// # Errors
 /// The cluster's error; no such app.
-pub async fn run_label(global: &GlobalArgs, arguments: LabelArgs) -> anyhow::Result<String> {
+pub async fn run_label(global: &GlobalArgs, arguments: LabelArgs) -> Result<String, CommandError> {
     Ok(arguments.read(global).await?.label() + "\n")
 }
 
@@ -164,13 +164,13 @@ impl LabelArgs {
     }
 }
 
-async fn list(global: &GlobalArgs, changes: ChangesArgs) -> anyhow::Result<String> {
+async fn list(global: &GlobalArgs, changes: ChangesArgs) -> Result<String, CommandError> {
     let read = changes.read(global).await?;
     let changes = read.changes(0);
     Ok(if global.wants_json() { history_text::json(&read.app, &changes) } else { history_text::table(&changes) })
 }
 
-async fn garbage_collect(global: &GlobalArgs, arguments: GarbageCollectArgs) -> anyhow::Result<String> {
+async fn garbage_collect(global: &GlobalArgs, arguments: GarbageCollectArgs) -> Result<String, CommandError> {
     let max = arguments.max;
     let read = arguments.read(global).await?;
     let old = read.changes(max).len();

@@ -7,6 +7,7 @@ use pushback_terminal::inspect_text;
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
 use super::screen::ProgressNotes;
+use crate::run::error::CommandError;
 use crate::run::inspect::{Inspect, InspectedApp};
 
 /// Show an app.
@@ -41,7 +42,7 @@ pub struct InspectArgs {
 ///
 /// # Errors
 /// The cluster's error; no such app.
-pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> anyhow::Result<String> {
+pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, CommandError> {
     let InspectArgs { app, filters, tree, status, raw, managed_fields } = arguments;
     let (scope, filter) = (filters.scope(), filters.resolve()?);
     let inspect = Inspect { cluster: global.cluster()?, app: app.resolve(), with_children: tree, filter, scope };

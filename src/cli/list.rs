@@ -49,7 +49,7 @@ impl ListArgs {
 ///
 /// # Errors
 /// The cluster's error.
-pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> anyhow::Result<String> {
+pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> Result<String, CommandError> {
     let list = arguments.resolve(global)?;
     let apps = list.run(&ProgressNotes(global)).await?.apps;
     Ok(if global.wants_json() { list_text::json(&apps) } else { list_text::table(&apps) })

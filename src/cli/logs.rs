@@ -44,7 +44,7 @@ pub struct LogsArgs {
 ///
 /// # Errors
 /// The cluster's error; no such app; standard output cannot be written.
-pub async fn run(global: &GlobalArgs, arguments: LogsArgs) -> anyhow::Result<String> {
+pub async fn run(global: &GlobalArgs, arguments: LogsArgs) -> Result<String, CommandError> {
     let LogsArgs { app, follow, lines, pod_name, container_name, container_tag } = arguments;
     let wanted = Wanted {
         lines: u64::try_from(lines).ok(),
@@ -62,7 +62,6 @@ pub async fn run(global: &GlobalArgs, arguments: LogsArgs) -> anyhow::Result<Str
     if !any {
         writer.tell_none();
     }
-    let unwritten = |error| CommandError::usage(format!("standard output could not be written: {error}"));
-    writer.finish().map_err(unwritten)?;
+    writer.finish().map_err(|error| CommandError::standard_output(&error))?;
     Ok(String::new())
 }

@@ -1,12 +1,14 @@
 //! `pushback man`: manual pages, made of the command line's own definitions.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
+
+use crate::run::error::CommandError;
 
 /// Print a manual page, or write all of them.
 #[derive(Debug, Args)]
@@ -31,21 +33,22 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// No such command, or the folder cannot be written.
-pub fn run(arguments: &ManArgs, mut command: Command) -> anyhow::Result<String> {
+pub fn run(arguments: &ManArgs, mut command: Command) -> Result<String, CommandError> {
     command.build();
     if let Some(folder) = &arguments.dir {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let failed = |error| CommandError::usage(format!("cannot make {}: {error}", folder.display()));
+        fs::create_dir_all(folder).map_err(failed)?;
         let count = write_all(&command, folder)?;
         return Ok(format!("Wrote {count} pages to {}.\n", folder.display()));
     }
     let mut wanted = &command;
     for word in &arguments.command {
         let Some(found) = wanted.find_subcommand(word) else {
-            bail!("there is no command `{} {word}`", name(wanted));
+            return Err(CommandError::usage(format!("there is no command `{} {word}`", name(wanted))));
         };
         wanted = found;
     }
-    page(wanted)
+    page(wanted).map_err(|error| CommandError::unwritable(error.to_string()))
 }
 
 /// The words of a command, with the program.
@@ -54,9 +57,10 @@ fn name(command: &Command) -> &str {
 }
 
 /// Writes the page of a command and those of its subcommands; how many.
-fn write_all(command: &Command, folder: &Path) -> anyhow::Result<usize> {
+fn write_all(command: &Command, folder: &Path) -> Result<usize, CommandError> {
     let path = folder.join(Man::new(command.clone()).get_filename());
-    fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+    let written = page(command).and_then(|page| fs::write(&path, page));
+    written.map_err(|error| CommandError::usage(format!("cannot write {}: {error}", path.display())))?;
     let mut count = 1;
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         count += write_all(subcommand, folder)?;
@@ -67,7 +71,7 @@ fn write_all(command: &Command, folder: &Path) -> anyhow::Result<usize> {
 /// Defines the apostrophe, for every roff.
 const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
-fn page(command: &Command) -> anyhow::Result<String> {
+fn page(command: &Command) -> io::Result<String> {
     // The same line as in the help: with every option in it nobody could read it.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
@@ -88,7 +92,7 @@ fn page(command: &Command) -> anyhow::Result<String> {
     add_sections(&mut roff, &after);
     add_see_also(&mut roff, command);
     roff.to_writer(&mut text)?;
-    let text = String::from_utf8(text).context("the page is not text")?;
+    let text = String::from_utf8(text).map_err(io::Error::other)?;
     // Each part begins with it.
     Ok(format!("{PREAMBLE}{}", text.replace(PREAMBLE, "")))
 }

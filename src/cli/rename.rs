@@ -64,7 +64,7 @@ impl RenameArgs {
 ///
 /// # Errors
 /// The cluster's error; wrong arguments; the user declined.
-pub async fn run(global: &GlobalArgs, arguments: RenameArgs) -> anyhow::Result<String> {
+pub async fn run(global: &GlobalArgs, arguments: RenameArgs) -> Result<String, CommandError> {
     let prepared = arguments.prepare(global).await?;
     let Prepared { from, to, .. } = &prepared;
     let is_elsewhere = from.namespace != to.namespace;

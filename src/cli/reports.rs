@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pushback_deploy::check::report::CheckReport;
-use pushback_terminal::check::file::{Document, ReportError, ReportSpec};
+use pushback_terminal::check::file::{Document, ReportError, ReportSpec, is_standard_output};
 use pushback_terminal::check::{formats, witness_files};
 
 use crate::run::error::CommandError;
@@ -98,7 +98,10 @@ impl CheckReports for Reports {
 
 impl From<ReportError> for CommandError {
     fn from(error: ReportError) -> Self {
-        Self::usage(error.to_string())
+        match error {
+            ReportError::Write { path, source } if is_standard_output(&path) => Self::standard_output(&source),
+            error => Self::usage(error.to_string()),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! `pushback rules`: lists the preflight rules, and explains each.
 
-use anyhow::bail;
 use clap::Args;
 use pushback_preflight::registry;
 use pushback_preflight::rule::{Rule, RuleMeta};
@@ -12,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::{GlobalArgs, OutputFormat};
 use super::screen;
+use crate::run::error::CommandError;
 use crate::run::policy;
 
 /// List the preflight rules, or explain one.
@@ -39,23 +39,23 @@ const DEFAULT_SET: &str =
 ///
 /// # Errors
 /// No such rule, or a policy that cannot be read.
-pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String> {
+pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> Result<String, CommandError> {
     let width = screen::data_columns();
     let columns = usize::from(width.unwrap_or(WIDTH));
     let rules = [registry::RULES, &policy::custom_rules(&arguments.config)?].concat();
     if arguments.name.as_deref() == Some(registry::DEFAULT) {
-        bail!(
-            "\"default\" is not a rule: it stands for the rules that are on by default, which `pushback rules` lists"
-        );
+        let message =
+            "\"default\" is not a rule: it stands for the rules that are on by default, which `pushback rules` lists";
+        return Err(CommandError::usage(message));
     }
     if let Some(name) = &arguments.name {
-        let rule = registry::find_in(&rules, name)?;
+        let rule = registry::find_in(&rules, name).map_err(|error| CommandError::usage(error.to_string()))?;
         let explanation = pushback_preflight::reference::rule_markdown(rule);
         if global.output_format() == Some(OutputFormat::Json) {
             let meta = rule.meta();
             let rule = json!({"schemaVersion": 1, "name": meta.name, "summary": meta.summary, "default": meta.default,
                 "custom": meta.is_custom, "unasked": unasked(meta), "explanation": explanation});
-            return Ok(serde_json::to_string_pretty(&rule)? + "\n");
+            return Ok(format!("{rule:#}\n"));
         }
         return Ok(markdown_text(&explanation, screen::data_theme(global), columns));
     }
@@ -65,7 +65,7 @@ pub fn run(global: &GlobalArgs, arguments: &RulesArgs) -> anyhow::Result<String>
             json!({"name": name, "summary": summary, "default": default, "custom": is_custom, "unasked": unasked(rule.meta())})
         };
         let rules: Vec<_> = rules.iter().map(entry).collect();
-        return Ok(serde_json::to_string_pretty(&json!({"schemaVersion": 1, "rules": rules}))? + "\n");
+        return Ok(format!("{:#}\n", json!({"schemaVersion": 1, "rules": rules})));
     }
     let mut table = Table::new(&["NAME", "DEFAULT", "WHAT IT CHECKS"]);
     for meta in rules.iter().map(|rule| rule.meta()) {

@@ -7,7 +7,6 @@ use std::sync::PoisonError;
 use pushback_events::Events;
 use pushback_events::exit::ExitCode;
 use pushback_manifest::InputWarning;
-use pushback_system::environment::reason;
 use pushback_terminal::live::options::WIDTH;
 use pushback_terminal::live::prompt;
 use pushback_terminal::live::renderer::Renderer;
@@ -216,26 +215,27 @@ fn theme(global: &GlobalArgs, is_terminal: bool) -> Theme {
     Theme::detect(global.color, is_terminal, &|name| std::env::var(name).ok())
 }
 
-/// Prints the result of a command without events. An error other than [`CommandError`] concerns the command itself.
-pub fn simple(global: &GlobalArgs, result: anyhow::Result<String>) -> ExitCode {
-    match result {
-        Err(error) => match error.downcast_ref::<CommandError>() {
-            Some(known) => fail(global, known),
-            None => fail(global, &CommandError::usage(format!("{error:#}"))),
-        },
-        Ok(text) => {
-            let mut output = Output::standard();
-            output.data(&text);
-            output.finish().map_or_else(|error| not_written(&error), |()| ExitCode::Success)
-        }
-    }
+/// Writes data to standard output.
+///
+/// # Errors
+/// Standard output cannot be written, such as to a full disk; a closed pipe is not an error.
+pub fn print(text: &str) -> Result<(), CommandError> {
+    let mut output = Output::standard();
+    output.data(text);
+    output.finish().map_err(|error| CommandError::standard_output(&error))
 }
 
-/// Reports that data could not be written, such as to a full disk.
+/// Prints the result of a command without events.
+pub fn simple(global: &GlobalArgs, result: Result<String, CommandError>) -> ExitCode {
+    let printed = result.and_then(|text| print(&text));
+    printed.map_or_else(|error| fail(global, &error), |()| ExitCode::Success)
+}
+
+/// Reports that standard output could not be written.
 pub(crate) fn not_written(error: &io::Error) -> ExitCode {
-    let message = format!("standard output could not be written: {}", reason(error));
-    Output::standard().progress(&error_text::error_text(&message, &[], Theme::plain()));
-    ExitCode::Usage
+    let error = CommandError::standard_output(error);
+    Output::standard().progress(&error_text::error_text(&error.message(), &[], Theme::plain()));
+    error.code
 }
 
 /// Prints an error outside a run.

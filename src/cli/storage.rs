@@ -14,10 +14,8 @@ pub mod test;
 
 use clap::{Args, Subcommand};
 use pushback_events::exit::ExitCode;
-use pushback_terminal::output::Output;
 
 use super::arguments::GlobalArgs;
-use crate::run::error::CommandError;
 
 /// Look after the versions that custom resources are stored in.
 #[derive(Debug, Args)]
@@ -80,10 +78,4 @@ pub async fn run(global: &GlobalArgs, arguments: StorageArgs) -> ExitCode {
         StorageCommand::Golden(arguments) => golden::run(global, &arguments),
         StorageCommand::Test(arguments) => test::run(global, &arguments).await,
     }
-}
-
-fn print(text: &str) -> Result<(), CommandError> {
-    let mut output = Output::standard();
-    output.data(text);
-    output.finish().map_err(|error| CommandError::usage(format!("standard output could not be written: {error}")))
 }

@@ -99,7 +99,7 @@ pub(crate) struct DiffArgs {
 ///
 /// # Errors
 /// All errors in the input.
-pub fn run(global: &GlobalArgs, arguments: ToolsArgs) -> anyhow::Result<String> {
+pub fn run(global: &GlobalArgs, arguments: ToolsArgs) -> Result<String, CommandError> {
     Ok(match arguments.command {
         ToolsCommand::Inspect(arguments) => inspect(global, arguments)?,
         ToolsCommand::Diff(arguments) => diff(global, &arguments)?,

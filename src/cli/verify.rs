@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_terminal::escape::{terminal_safe_json, terminal_safe_lines};
-use pushback_terminal::output::Output;
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
 use super::screen;
-use crate::run::error::CommandError;
 use crate::run::saved::stale;
 use crate::run::verify::{Verification, verify};
 
@@ -58,10 +56,8 @@ pub fn run(global: &GlobalArgs, arguments: &VerifyArgs) -> ExitCode {
         let end = if mismatches.is_empty() { "They belong together.\n" } else { "" };
         terminal_safe_lines(&(files.iter().map(line).collect::<String>() + end)).into_owned()
     };
-    let mut output = Output::standard();
-    output.data(&text);
-    if let Err(error) = output.finish() {
-        return screen::fail(global, &CommandError::usage(format!("standard output could not be written: {error}")));
+    if let Err(error) = screen::print(&text) {
+        return screen::fail(global, &error);
     }
     match mismatches.is_empty() {
         true => ExitCode::Success,

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::arguments::GlobalArgs;
+use crate::run::error::CommandError;
 
 /// The Kubernetes versions whose API servers the tests run on; a test compares them with what the tests build.
 pub const TESTED_SERVERS: [&str; 1] = ["1.36.3"];
@@ -28,7 +29,7 @@ pub struct VersionArgs {}
 ///
 /// # Errors
 /// Never.
-pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
+pub fn run(global: &GlobalArgs) -> Result<String, CommandError> {
     let version = env!("CARGO_PKG_VERSION");
     if global.wants_json() {
         let version = json!({
@@ -38,7 +39,7 @@ pub fn run(global: &GlobalArgs) -> anyhow::Result<String> {
             "build": {"profile": PROFILE, "target": TARGET, "rustc": RUSTC},
             "testedServers": TESTED_SERVERS,
         });
-        return Ok(serde_json::to_string_pretty(&version)? + "\n");
+        return Ok(format!("{version:#}\n"));
     }
     let commit = if COMMIT.is_empty() { "not known" } else { COMMIT };
     let servers = TESTED_SERVERS.join(", ");

@@ -1,5 +1,7 @@
 //! Why a command failed before doing its work: exit code, messages, and hints what to do.
 
+use std::io;
+
 use pushback_app::record::AppError;
 use pushback_cluster::{ClusterError, ErrorKind};
 use pushback_deploy::plan::PlanError;
@@ -7,6 +9,7 @@ use pushback_events::exit::ExitCode;
 use pushback_events::{AppRef, RunFailure};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
+use pushback_system::environment::reason;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]
@@ -33,6 +36,16 @@ impl CommandError {
     /// The same with a hint.
     pub fn usage_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::one(ExitCode::Usage, message, vec![hint.into()])
+    }
+
+    /// Output cannot be written, such as to a full disk.
+    pub fn unwritable(message: impl Into<String>) -> Self {
+        Self::one(ExitCode::Partial, message, Vec::new())
+    }
+
+    /// Standard output cannot be written.
+    pub fn standard_output(error: &io::Error) -> Self {
+        Self::unwritable(format!("standard output could not be written: {}", reason(error)))
     }
 
     /// The command needs a part that this build does not have.

@@ -199,5 +199,5 @@ pub async fn write_file(run: &Run, setup: &Setup) -> Result<(), CommandError> {
         }
     };
     atomic_file::replace(path, spec.to_string().as_bytes())
-        .map_err(|error| CommandError::usage(format!("--app-metadata-file-output {}: {error}", path.display())))
+        .map_err(|error| CommandError::unwritable(format!("--app-metadata-file-output {}: {error}", path.display())))
 }

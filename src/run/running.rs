@@ -34,7 +34,7 @@ pub trait Terminal: Send + Sync {
     /// Shows what remains after the last event.
     ///
     /// # Errors
-    /// Data could not be written, which has been reported; holds the exit code for runs whose purpose was the data.
+    /// Data could not be written, which has been reported; holds the exit code of a run that has no other error.
     fn finish(self: Box<Self>) -> Result<(), ExitCode>;
 }
 
@@ -277,14 +277,12 @@ impl Run {
     /// Ends the run with the last event; returns the exit code.
     pub fn finish(self, end: End) -> ExitCode {
         let code = end.code;
-        let wrote = end.done.writes() > 0;
         let requests = self.clusters.iter().map(|cluster| cluster.request_count()).sum();
         let elapsed = self.elapsed();
         self.events.send(end.event(requests, elapsed));
         let Err(failed) = self.terminal.finish() else { return code };
         match code {
             // What is applied stays applied, but a program that reads the output must not take it for whole.
-            ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes if wrote => ExitCode::Partial,
             ExitCode::Success | ExitCode::NoChanges | ExitCode::Changes => failed,
             code => code,
         }

@@ -384,7 +384,7 @@ fn data_that_cannot_be_written_fails_the_run() {
     ] {
         pushback.write("in.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: data}\n");
         let line = format!("exec \"$0\" {} > /dev/full", arguments.join(" "));
-        let ran = pushback.run_in_shell(&line).expect(1);
+        let ran = pushback.run_in_shell(&line).expect(20);
         assert_eq!(
             ran.complaints().lines().last(),
             Some("error: standard output could not be written: no space left on device")

@@ -8,6 +8,7 @@ use pushback_terminal::{RenderOptions, saved_plan_text};
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::screen::{data_columns, data_theme};
+use crate::run::error::CommandError;
 use crate::run::saved;
 
 /// Show a saved plan.
@@ -33,7 +34,7 @@ pub struct ShowArgs {
 ///
 /// # Errors
 /// The file is no plan, or was edited.
-pub fn run(global: &GlobalArgs, arguments: &ShowArgs) -> anyhow::Result<String> {
+pub fn run(global: &GlobalArgs, arguments: &ShowArgs) -> Result<String, CommandError> {
     let plan = saved::read(&arguments.file)?;
     if global.wants_json() {
         return Ok(plan.render());

@@ -49,7 +49,7 @@ pub(super) struct PrintCrdPatchArgs {
 
 /// Runs the command.
 pub(super) fn run(global: &GlobalArgs, arguments: &PrintCrdPatchArgs) -> ExitCode {
-    simple(global, text(global, arguments).map_err(Into::into))
+    simple(global, text(global, arguments))
 }
 
 fn text(global: &GlobalArgs, arguments: &PrintCrdPatchArgs) -> Result<String, CommandError> {

@@ -10,7 +10,7 @@ use pushback_terminal::storage_text;
 
 use crate::cli::arguments::{GlobalArgs, duration};
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, start_for_report};
+use crate::cli::screen::{complete, print, start_for_report};
 use crate::run::options::NamespaceOptions;
 use crate::run::storage::migrate::MigrateRun;
 
@@ -138,7 +138,7 @@ async fn migrate(
         let report = migrate.run(run).await?;
         run.settle();
         let text = || storage_text::migrated(&report, migrate.options.dry_run);
-        super::print(&if global.wants_json() { storage_text::json(&report) } else { text() })?;
+        print(&if global.wants_json() { storage_text::json(&report) } else { text() })?;
         Ok(migrate.end(&report))
     })
     .await

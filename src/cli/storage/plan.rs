@@ -10,7 +10,7 @@ use pushback_terminal::{preview_text, storage_text};
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, start_for_report};
+use crate::cli::screen::{complete, print, start_for_report};
 use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::storage::replace::Replace;
@@ -54,7 +54,7 @@ pub async fn run(global: &GlobalArgs, arguments: PlanArgs) -> ExitCode {
         let report = replace.look(run).await?;
         run.settle();
         let text = || preview_text::text(&report, all) + &preview_text::next(&report);
-        super::print(&if global.wants_json() { storage_text::json(&report) } else { text() })?;
+        print(&if global.wants_json() { storage_text::json(&report) } else { text() })?;
         Ok(End::new(
             if exit_status { code(&report) } else { ExitCode::Success },
             RunOutcome::Succeeded,

@@ -7,7 +7,7 @@ use pushback_terminal::storage_text;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, start_for_report};
+use crate::cli::screen::{complete, print, start_for_report};
 use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::storage::role::RoleFor;
@@ -36,7 +36,7 @@ pub async fn run(global: &GlobalArgs, arguments: RoleArgs) -> ExitCode {
         let RoleArgs { definitions: names, namespace } = arguments;
         let roles = RoleFor { cluster: global.cluster()?, namespace, names }.run(run).await?;
         run.settle();
-        super::print(&if global.wants_json() { storage_text::json(&roles) } else { storage_text::yaml(&roles) })?;
+        print(&if global.wants_json() { storage_text::json(&roles) } else { storage_text::yaml(&roles) })?;
         Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))
     })
     .await

@@ -10,7 +10,7 @@ use pushback_terminal::{preview_text, storage_text};
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, start_for_report};
+use crate::cli::screen::{complete, print, start_for_report};
 use crate::run::options::NamespaceOptions;
 use crate::run::outcome::End;
 use crate::run::storage::replace::Replace;
@@ -65,7 +65,7 @@ pub async fn run(global: &GlobalArgs, arguments: RollbackArgs) -> ExitCode {
             })
             .await?;
         run.settle();
-        super::print(&if is_json { storage_text::json(&report) } else { preview_text::done(&report) })?;
+        print(&if is_json { storage_text::json(&report) } else { preview_text::done(&report) })?;
         Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))
     })
     .await

@@ -31,7 +31,7 @@ pub struct SchemaArgs {
 
 /// Runs the command.
 pub fn run(global: &GlobalArgs, arguments: &SchemaArgs) -> ExitCode {
-    simple(global, text(global, arguments).map_err(Into::into))
+    simple(global, text(global, arguments))
 }
 
 fn text(global: &GlobalArgs, arguments: &SchemaArgs) -> Result<String, CommandError> {

@@ -8,7 +8,7 @@ use pushback_terminal::storage_text;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, start_for_report};
+use crate::cli::screen::{complete, print, start_for_report};
 use crate::run::outcome::End;
 use crate::run::storage::step::StepRun;
 
@@ -49,7 +49,7 @@ async fn run(global: &GlobalArgs, arguments: StepArgs, step: Step) -> ExitCode {
         let step = StepRun { cluster: global.cluster()?, definition, version, step, dry_run };
         let state = step.run(run).await?;
         run.settle();
-        super::print(&if global.wants_json() { storage_text::json(&state) } else { storage_text::versions(&state) })?;
+        print(&if global.wants_json() { storage_text::json(&state) } else { storage_text::versions(&state) })?;
         Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))
     })
     .await

@@ -29,5 +29,5 @@ pub struct SuggestArgs {
 /// Runs the command.
 pub fn run(global: &GlobalArgs, arguments: &SuggestArgs) -> ExitCode {
     let draft = arguments.plan.files().draft();
-    simple(global, draft.map(|converter| conversion_text::draft(&suggestions(&converter))).map_err(Into::into))
+    simple(global, draft.map(|converter| conversion_text::draft(&suggestions(&converter))))
 }

@@ -11,7 +11,7 @@ use pushback_terminal::{conversion_text, storage_text};
 use super::convert::{PlanArgs, ProgramArgs};
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, fail, start_for_report};
+use crate::cli::screen::{complete, fail, print, start_for_report};
 use crate::run::outcome::End;
 use crate::run::storage::conversion_test::ConversionTest;
 
@@ -68,13 +68,13 @@ pub async fn run(global: &GlobalArgs, arguments: &TestArgs) -> ExitCode {
         return complete(global, start_for_report(global, HeldDocument::default()), async |run| {
             let report = test.run_live(run, &global.cluster()?).await?;
             run.settle();
-            super::print(&text(&report))?;
+            print(&text(&report))?;
             let outcome = if report.has_failed() { RunOutcome::Refused } else { RunOutcome::Succeeded };
             Ok(End::new(code(&report), outcome, Counts::default()))
         })
         .await;
     }
-    match test.run().and_then(|report| super::print(&text(&report)).map(|()| code(&report))) {
+    match test.run().and_then(|report| print(&text(&report)).map(|()| code(&report))) {
         Ok(code) => code,
         Err(error) => fail(global, &error),
     }

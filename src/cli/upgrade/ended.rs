@@ -53,7 +53,7 @@ pub(super) fn not_written(error: &str) -> CommandError {
 pub(super) fn ended(global: &GlobalArgs, result: Result<RenderedReport, CommandError>) -> ExitCode {
     let written = result.and_then(|ended| {
         let path = ended.path.unwrap_or_else(|| PathBuf::from("-"));
-        write_text(&path, &ended.text).map_err(|error| CommandError::usage(error.to_string()))?;
+        write_text(&path, &ended.text)?;
         if let Some(reason) = ended.reason {
             Output::standard().progress(&format!("{reason}\n"));
         }

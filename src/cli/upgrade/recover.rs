@@ -3,14 +3,12 @@
 use clap::Args;
 use pushback_events::exit::ExitCode;
 use pushback_terminal::escape::terminal_safe;
-use pushback_terminal::output::Output;
 use pushback_upgrade::recover::RecoveryReport;
 
 use super::execute::LockArgs;
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, start_for_report};
-use crate::run::error::CommandError;
+use crate::cli::screen::{complete, print, start_for_report};
 use crate::run::upgrade::recover::Recover;
 
 /// Take back what killed runs of experiments have left.
@@ -49,12 +47,6 @@ pub async fn run(global: &GlobalArgs, arguments: RecoverArgs) -> ExitCode {
         Ok(recover.end(recovered.as_ref()))
     })
     .await
-}
-
-fn print(text: &str) -> Result<(), CommandError> {
-    let mut output = Output::standard();
-    output.data(text);
-    output.finish().map_err(|error| CommandError::usage(format!("standard output could not be written: {error}")))
 }
 
 fn text(recovered: &RecoveryReport) -> String {

@@ -8,10 +8,13 @@ pub(super) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: closed_streams_do_not_stop_a_deploy,
         ApiServer: deploy_whose_output_cannot_be_written_is_carried_out_and_ends_with_20,
+        ApiServer: command_whose_output_cannot_be_written_ends_with_20,
         ApiServer: a_report_for_which_there_is_no_room_stops_the_run_before_anything_is_written,
         Nothing: a_folder_for_which_there_is_no_room_is_left_as_it_was,
     ]
 }
+
+const NO_SPACE: &str = "error: standard output could not be written: no space left on device";
 
 /// Runs an apply through a line of the shell, in which `$0` is the binary and `APPLY` the arguments.
 fn in_shell(pushback: &Pushback, namespace: &str, line: &str) -> Ran {
@@ -34,14 +37,35 @@ fn deploy_whose_output_cannot_be_written_is_carried_out_and_ends_with_20() {
     let app = app("full-output");
     app.pushback.write("app.yaml", config_map("first", "1"));
     let ran = in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full").expect(20);
-    let told = "error: standard output could not be written: no space left on device";
-    assert_eq!(ran.complaints().lines().last(), Some(told));
+    assert_eq!(ran.complaints().lines().last(), Some(NO_SPACE));
     let path = config_map_path(&app.namespace, "first");
     assert_eq!(TestCluster::shared().api().get(&path).status, 200);
     // Nothing is written now.
-    in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full").expect(1);
+    in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full").expect(20);
     // Nobody can be told any more.
-    in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full 2> /dev/full").expect(1);
+    in_shell(&app.pushback, &app.namespace, "exec \"$0\" APPLY > /dev/full 2> /dev/full").expect(20);
+}
+
+fn command_whose_output_cannot_be_written_ends_with_20() {
+    let app = app("full-outputs");
+    app.apply(&config_map("first", "1"), &["--report", "json=report.json"]).expect(0);
+    let namespace = &app.namespace;
+    for line in [
+        "verify report.json",
+        "list -n NAMESPACE",
+        "inspect -a shop -n NAMESPACE",
+        "history -a shop -n NAMESPACE",
+        "logs -a shop -n NAMESPACE",
+        "storage status --all",
+        "upgrade diff --from app.yaml --to app.yaml",
+        "upgrade recover --allow-namespace NAMESPACE --yes",
+        "check -a shop -n NAMESPACE -f app.yaml -o json",
+        "man apply",
+    ] {
+        let line = line.replace("NAMESPACE", namespace);
+        let ran = app.pushback.run_in_shell(&format!("exec \"$0\" {line} > /dev/full")).expect(20);
+        assert!(ran.complaints().lines().any(|complaint| complaint == NO_SPACE), "{line}: {}", ran.stderr);
+    }
 }
 
 /// A shell whose files may not grow: what a full disk does, without filling one.
