@@ -1,9 +1,9 @@
 //! `pushback man`: manual pages, made of the command line's own definitions.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, bail};
 use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
@@ -33,22 +33,25 @@ pub struct ManArgs {
 ///
 /// # Errors
 /// No such command, or the folder cannot be written.
-pub fn run(arguments: &ManArgs, mut command: Command) -> Result<String, CommandError> {
+pub fn run(arguments: &ManArgs, command: Command) -> Result<String, CommandError> {
+    pages(arguments, command).map_err(|error| CommandError::usage(format!("{error:#}")))
+}
+
+fn pages(arguments: &ManArgs, mut command: Command) -> anyhow::Result<String> {
     command.build();
     if let Some(folder) = &arguments.dir {
-        let failed = |error| CommandError::usage(format!("cannot make {}: {error}", folder.display()));
-        fs::create_dir_all(folder).map_err(failed)?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let count = write_all(&command, folder)?;
         return Ok(format!("Wrote {count} pages to {}.\n", folder.display()));
     }
     let mut wanted = &command;
     for word in &arguments.command {
         let Some(found) = wanted.find_subcommand(word) else {
-            return Err(CommandError::usage(format!("there is no command `{} {word}`", name(wanted))));
+            bail!("there is no command `{} {word}`", name(wanted));
         };
         wanted = found;
     }
-    page(wanted).map_err(|error| CommandError::unwritable(error.to_string()))
+    page(wanted)
 }
 
 /// The words of a command, with the program.
@@ -57,10 +60,9 @@ fn name(command: &Command) -> &str {
 }
 
 /// Writes the page of a command and those of its subcommands; how many.
-fn write_all(command: &Command, folder: &Path) -> Result<usize, CommandError> {
+fn write_all(command: &Command, folder: &Path) -> anyhow::Result<usize> {
     let path = folder.join(Man::new(command.clone()).get_filename());
-    let written = page(command).and_then(|page| fs::write(&path, page));
-    written.map_err(|error| CommandError::usage(format!("cannot write {}: {error}", path.display())))?;
+    fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
     let mut count = 1;
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         count += write_all(subcommand, folder)?;
@@ -71,7 +73,7 @@ fn write_all(command: &Command, folder: &Path) -> Result<usize, CommandError> {
 /// Defines the apostrophe, for every roff.
 const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
-fn page(command: &Command) -> io::Result<String> {
+fn page(command: &Command) -> anyhow::Result<String> {
     // The same line as in the help: with every option in it nobody could read it.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
@@ -92,7 +94,7 @@ fn page(command: &Command) -> io::Result<String> {
     add_sections(&mut roff, &after);
     add_see_also(&mut roff, command);
     roff.to_writer(&mut text)?;
-    let text = String::from_utf8(text).map_err(io::Error::other)?;
+    let text = String::from_utf8(text).context("the page is not text")?;
     // Each part begins with it.
     Ok(format!("{PREAMBLE}{}", text.replace(PREAMBLE, "")))
 }
