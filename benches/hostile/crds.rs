@@ -310,6 +310,20 @@ fn versions() -> Vec<Pair> {
             fields(count - index % 5, |field| json!({"type": "string", "pattern": pattern(field)}))
         })
     };
+    let patterns = |count: usize| {
+        crd_of_schemas(50, |index| {
+            let pattern = |field: usize| format!("^[a-z]{{{index},{}}}$", 60 + field);
+            fields(count - index % 5, |field| json!({"type": "string", "pattern": pattern(field)}))
+        })
+    };
+    let automata = |more: &str| {
+        crd_of_schemas(8, |index| {
+            let end =
+                |field: usize| joined(field / 20 + 1, "", |_| char::from(b'c' + ((field + index) % 20) as u8).into());
+            let pattern = |field: usize| format!("^(a|b)*a(a|b){{13}}{}$", end(field));
+            fields(40, |field| json!({"type": "string", "pattern": pattern(field) + more}))
+        })
+    };
     let named = |name: &str, old: Value, new: Value| Pair { name: format!("versions-{name}"), old, new };
     vec![
         named("30-alike", alike(30, 40), alike(30, 20)),
@@ -317,5 +331,7 @@ fn versions() -> Vec<Pair> {
         named("20-differ", differ(20, 40), differ(20, 20)),
         named("50-differ", differ(50, 40), differ(50, 20)),
         named("50-lose", lose(50), lose(49)),
+        named("50-patterns", patterns(50), patterns(49)),
+        named("8-automata", automata(""), automata("|^z$")),
     ]
 }

@@ -22,7 +22,7 @@ pub(super) const STEPS: u64 = 20_000;
 pub(super) const ALL_STEPS: u64 = 1_000_000;
 
 /// Maximum number of automaton steps of one comparison.
-pub(super) const AUTOMATA: u64 = 60_000_000;
+pub(super) const AUTOMATA: u64 = 20_000_000;
 
 /// Maximum number of nested open choices.
 const MOST_CHOICES: usize = 1_000;
