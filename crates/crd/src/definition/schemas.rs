@@ -107,17 +107,20 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
     let (mut everywhere, mut at_the_parent) = (!upgrade.server.ratchets(), of_the_parent(&damage.keyword));
     if let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) {
         let stored = pipeline::create(&old, upgrade.server, witness).object;
-        let [again, sent] = [&stored, witness].map(|object| pipeline::create(&new, upgrade.server, object));
+        let again = pipeline::create(&new, upgrade.server, &stored);
         let wrong: Vec<_> = again.write_errors().collect();
         if wrong.is_empty() {
             // What is stored stays valid, and the manifest that it came from need not be.
+            let sent = pipeline::create(&new, upgrade.server, witness);
             return if sent.write_errors().next().is_some() { Blocked::Create } else { Blocked::Apply };
         }
         // A rule with an `optionalOldSelf` may refuse new objects alone; without ratcheting an update shows that.
-        let unratcheted = pipeline::Server { minor: 29 };
-        let updated = pipeline::update(&new, unratcheted, &stored, &stored);
-        if updated.errors.is_empty() && updated.unevaluated.is_empty() {
-            return Blocked::Create;
+        if wrong.iter().all(|error| error.keyword == "x-kubernetes-validations") {
+            let unratcheted = pipeline::Server { minor: 29 };
+            let updated = pipeline::update(&new, unratcheted, &stored, &stored);
+            if updated.errors.is_empty() && updated.unevaluated.is_empty() {
+                return Blocked::Create;
+            }
         }
         let mut edited = stored.clone();
         if let Some(metadata) = edited.get_mut("metadata").and_then(Value::as_object_mut) {
