@@ -115,12 +115,10 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
             return if sent.write_errors().next().is_some() { Blocked::Create } else { Blocked::Apply };
         }
         // A rule with an `optionalOldSelf` may refuse new objects alone; without ratcheting an update shows that.
-        if wrong.iter().all(|error| error.keyword == "x-kubernetes-validations") {
-            let unratcheted = pipeline::Server { minor: 29 };
-            let updated = pipeline::update(&new, unratcheted, &stored, &stored);
-            if updated.errors.is_empty() && updated.unevaluated.is_empty() {
-                return Blocked::Create;
-            }
+        let unratcheted = pipeline::Server { minor: 29 };
+        let updated = pipeline::update(&new, unratcheted, &stored, &stored);
+        if updated.errors.is_empty() && updated.unevaluated.is_empty() {
+            return Blocked::Create;
         }
         let mut edited = stored.clone();
         if let Some(metadata) = edited.get_mut("metadata").and_then(Value::as_object_mut) {
