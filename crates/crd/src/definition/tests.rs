@@ -121,3 +121,26 @@ fn removed_default_of_a_required_field_blocks_creation() {
         .collect();
     assert_eq!(blocks, [Some(Blocked::Create), Some(Blocked::Create)]);
 }
+
+#[test]
+fn status_that_is_required_blocks_only_creation() {
+    let with = |required: Value| {
+        let fields = json!({"a": {"type": "string"}});
+        let mut crd = widgets(&fields, &fields);
+        for version in crd["spec"]["versions"].as_array_mut().expect("versions") {
+            version["subresources"] = json!({"status": {}});
+            let schema = &mut version["schema"]["openAPIV3Schema"];
+            // The server drops the status of a new object after it has filled in the default.
+            schema["properties"]["status"] = json!({"type": "object", "default": {}});
+            schema["required"] = required.clone();
+        }
+        crd
+    };
+    let (old, new) = (with(json!([])), with(json!(["status"])));
+    let changes = compare(&Upgrade::of(&old, &new, Server::default()));
+    let of_required: Vec<_> = changes.iter().filter(|change| change.keyword == "required").collect();
+    assert!(!of_required.is_empty());
+    for change in of_required {
+        assert!(matches!(change.proof, Proof::Breaking { blocks: Some(Blocked::Create), .. }), "{change:?}");
+    }
+}
