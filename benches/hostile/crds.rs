@@ -304,18 +304,14 @@ fn versions() -> Vec<Pair> {
     let differ = |count: usize, most: usize| {
         crd_of_schemas(count, |index| fields(40, |field| short(most + (index * 3 + field) % 17)))
     };
-    let lose = |count: usize| {
+    let losing = |count: usize, fields_of_most: usize, least: fn(usize) -> usize, most: usize| {
         crd_of_schemas(count, |index| {
-            let pattern = |field: usize| format!("^[a-z]{{{},{}}}$", index % 3, 20 + field);
-            fields(count - index % 5, |field| json!({"type": "string", "pattern": pattern(field)}))
+            let pattern = |field: usize| format!("^[a-z]{{{},{}}}$", least(index), most + field);
+            fields(fields_of_most - index % 5, |field| json!({"type": "string", "pattern": pattern(field)}))
         })
     };
-    let patterns = |count: usize| {
-        crd_of_schemas(50, |index| {
-            let pattern = |field: usize| format!("^[a-z]{{{index},{}}}$", 60 + field);
-            fields(count - index % 5, |field| json!({"type": "string", "pattern": pattern(field)}))
-        })
-    };
+    let lose = |count: usize| losing(count, count, |index| index % 3, 20);
+    let patterns = |fields: usize| losing(50, fields, |index| index, 60);
     let automata = |more: &str| {
         crd_of_schemas(8, |index| {
             let end =
@@ -332,6 +328,7 @@ fn versions() -> Vec<Pair> {
         named("50-differ", differ(50, 40), differ(50, 20)),
         named("50-lose", lose(50), lose(49)),
         named("50-patterns", patterns(50), patterns(49)),
+        named("100-patterns", patterns(100), patterns(99)),
         named("8-automata", automata(""), automata("|^z$")),
     ]
 }

@@ -27,8 +27,8 @@ pub struct RuleMeta {
     pub checks: &'static [(&'static str, &'static str)],
     /// Settings beyond `mode` and `failMode`.
     pub settings: &'static [Setting],
-    /// Settings with another default where nobody asked for the rule: it is in the default set, and neither
-    /// `preflightRules` nor `--preflight` names it.
+    /// Settings with another default for a rule of the default set that neither `preflightRules` nor `--preflight`
+    /// names.
     pub unasked: &'static [(&'static str, &'static str)],
     /// What the rule needs from the cluster, for `pushback rules NAME`.
     pub needs: &'static str,
@@ -36,12 +36,12 @@ pub struct RuleMeta {
     pub default: bool,
     /// Whether the rule applies to a directory or git ref.
     pub on_directory: bool,
-    /// Whether a policy brought the rule with it.
+    /// True if a policy defines the rule.
     pub is_custom: bool,
-    /// Whether the judgement of one change depends on all the others.
+    /// True if the judgement of one change depends on all the others.
     pub compares_the_whole: bool,
-    /// Whether the judgement depends on what is written in the manifests alone, and not on the server's version of an
-    /// object: it is not repeated right before the write.
+    /// True if the judgement depends on the manifests alone, and not on the server's version of an object: it is not
+    /// repeated right before the write.
     pub judges_manifests_only: bool,
 }
 

@@ -24,7 +24,7 @@ use super::saved::Approval;
 use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
 use super::write_loop::{LoopEnd, LoopSteps, Round, StopAfter, WriteLoop};
-use super::{allowed, input, last_good, planning, record};
+use super::{allowed, input, judging, last_good, planning, record};
 
 /// Most custom resources without a status that a warning names.
 const UNREPORTED: usize = 10;
@@ -68,7 +68,7 @@ fn unreported(objects: &[ObjectRef]) -> Option<String> {
 }
 
 impl Apply {
-    /// Applies up to this step.
+    /// Applies up to this step, and asks about all changes.
     ///
     /// # Errors
     /// Invalid input, no cluster, another run in progress, or no consent; nothing is written then.
@@ -144,6 +144,12 @@ impl LoopSteps for ApplySteps<'_> {
 
     fn check_report(&self, report: &RunReport) -> Result<(), CommandError> {
         self.approval.iter().try_for_each(|approval| approval.check_verdict(report))
+    }
+
+    /// Objects that only the server refuses can be left out, and the others written.
+    fn is_refused(&self, report: &RunReport) -> bool {
+        let leaves_out = !self.apply.write.engine.exit_early_on_apply_error;
+        report.outcome.refuses() && !(leaves_out && judging::only_the_server_refuses(report))
     }
 
     fn question(&self, plan: &Plan) -> Option<String> {

@@ -20,7 +20,7 @@ use super::signals::until_stopped;
 use super::write::{WriteEnd, Writing, lock_locally};
 use super::{judging, planning, record};
 
-/// Most plans made before anything is written, if each is outdated when it is to be carried out.
+/// Maximum number of plans, if each is outdated before it is carried out.
 const ROUNDS: u32 = 4;
 
 const APP_CHANGED: &str = "another run was at work on the app; planning again";
@@ -79,6 +79,11 @@ pub(super) trait LoopSteps {
     /// Checks the report of the rules.
     fn check_report(&self, _report: &RunReport) -> Result<(), CommandError> {
         Ok(())
+    }
+
+    /// Returns whether the report stops the run before the first write.
+    fn is_refused(&self, report: &RunReport) -> bool {
+        report.outcome.refuses()
     }
 
     /// The question to ask before the first write; `None` if the user has agreed in advance.
@@ -141,9 +146,7 @@ impl WriteLoop<'_> {
             steps.check_plan(&plan)?;
             let judged = until_stopped(run.stop.clone(), judging::judge(run, setup, &plan, preflight)).await?;
             steps.check_report(&judged.report)?;
-            let is_left_out =
-                !write.engine.exit_early_on_apply_error && judging::only_the_server_refuses(&judged.report);
-            if judged.report.outcome.refuses() && !is_left_out {
+            if steps.is_refused(&judged.report) {
                 let before = record::record_state(&plan.observed);
                 if !round.is_last() && record::has_changed_since(setup, &before).await {
                     run.warn("plan-again", APP_CHANGED);

@@ -19,7 +19,7 @@ pub enum ExitCode {
     Stale = 11,
     /// Another run holds the app's lock.
     Locked = 12,
-    /// Cluster unreachable or not authorised, before the first write.
+    /// Cluster unreachable, not authorised, or a folder that cannot be written, before the first write.
     Unreachable = 13,
     /// Some writes failed, the lock was lost, or standard output could not be written. The rest is recorded: run again to
     /// resume. For experiments: an injected change could not be reverted.

@@ -30,11 +30,11 @@ pub struct Planned {
     pub kind_from_set: bool,
     /// True if this run changes the kind's CRD: the server takes a moment to serve the new one.
     pub kind_changes: bool,
-    /// What its annotations request.
+    /// Strategies that its annotations request.
     pub strategies: Strategies,
     /// Positions in the manifests; `None` for deletes.
     pub positions: Option<Arc<Positions>>,
-    /// What the run does with it.
+    /// The action of the run.
     pub action: Action,
     /// The live object; `None` if it does not exist.
     pub live: Option<Arc<Value>>,
@@ -42,7 +42,7 @@ pub struct Planned {
     pub desired: Option<Arc<Value>>,
     /// The object after the change, from the server's dry run.
     pub result: Option<Arc<Value>>,
-    /// Whether the server has checked the change.
+    /// The check of the change by the server.
     pub verification: Verification,
     /// The server's refusal in a dry run.
     pub refused: Option<Box<Refusal>>,
@@ -56,7 +56,7 @@ pub struct Planned {
     pub notes: Vec<String>,
     /// Warnings of the server.
     pub warnings: Vec<String>,
-    /// How kapp compares it with its copy of the manifest, if that is kept up to date.
+    /// Rules by which kapp compares it with its copy of the manifest, if that is kept up to date.
     pub original: Option<Arc<original::Rules>>,
     /// Digest of the manifest, for the inventory.
     pub manifest_digest: BodyDigest,
@@ -70,7 +70,7 @@ pub struct Planned {
     pub resumes: bool,
 }
 
-/// What the run does with one object, with the facts that only this action has.
+/// The action of the run on one object, with the facts that only this action has.
 #[derive(Clone, Debug, Default)]
 pub enum Action {
     /// Creates it: it does not exist yet, or is still being deleted.
@@ -86,7 +86,7 @@ pub enum Action {
     Keep,
 }
 
-/// What an update or a replacement changes of the live object.
+/// The changes of an update or a replacement to the live object.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
     /// The fields that differ.
@@ -95,9 +95,9 @@ pub struct Difference {
     pub takeover: Option<Takeover>,
     /// The managers that lose fields by an update.
     pub taken_from: Vec<TakenFrom>,
-    /// What is done to the stored objects of a CRD when it is written.
+    /// The handling of the stored objects of a CRD when it is written.
     pub carry_over: Option<CarryOver>,
-    /// How its stored objects are converted, if their fields differ.
+    /// The conversion of its stored objects, if their fields differ.
     pub conversion: Option<Conversion>,
     /// The operators of a CRD whose objects are carried over.
     pub operators: Vec<PlannedOperator>,

@@ -136,9 +136,9 @@ pub(super) struct Automaton<'p> {
     holds: Vec<Vec<bool>>,
     kinds: Vec<Kind>,
     states: Vec<State>,
-    /// The state after each block, for one state after the other.
+    /// Transitions: a row per state, a column per block.
     next: Vec<StateId>,
-    /// The states by what they stand for.
+    /// Numbers of the states, found by their place in the program.
     ids: HashTable<StateId>,
     hasher: DefaultHashBuilder,
     /// Whether a match may begin after the start of the string.

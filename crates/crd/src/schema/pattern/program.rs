@@ -157,7 +157,7 @@ pub(super) struct Runner<'p> {
     stamp: u32,
     stamps: Vec<u32>,
     stack: Vec<Address>,
-    /// The instructions that wait for the next code point.
+    /// Instructions at which the last walk waits for the next code point. Its memory is reused.
     waiting: Vec<Address>,
     /// Number of executed instructions.
     work: u64,

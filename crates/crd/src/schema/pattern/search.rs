@@ -249,7 +249,7 @@ struct Product<'p> {
     /// The state of each automaton, in order, and the node of the trie.
     states: Vec<Box<[u32]>>,
     ids: HashMap<Box<[u32]>, StateId>,
-    /// The state after a step that was not taken before, while it is looked up.
+    /// The states that the last step reached, before they are looked up. Its memory is reused.
     reached: Vec<u32>,
     /// Whether a string of the language is reachable from each state, once known for all.
     live: Option<Vec<bool>>,

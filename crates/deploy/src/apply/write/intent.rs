@@ -64,13 +64,13 @@ impl Writer {
     ) -> Result<Option<Takeover>, Failure> {
         let dry_run = ApplyOptions::DRY_RUN;
         let answer = self.cluster.apply(address, &Guard::Identity.of(body, seen), dry_run).await;
-        let told = match &answer {
+        let server_answer = match &answer {
             Ok(written) => Some(takeover::Answer::Object(&written.object)),
             Err(error) if error.kind == ErrorKind::Invalid => Some(takeover::Answer::Invalid),
             Err(_) => None,
         };
         let mut continued = None;
-        if let (Some(answer), Some(known)) = (told, &planned.difference().takeover) {
+        if let (Some(answer), Some(known)) = (server_answer, &planned.difference().takeover) {
             let autoscaled = takeover::Autoscaled::Known(known.keeps_replicas);
             let blocking: Vec<_> = known.blocking.iter().map(|field| field.path.clone()).collect();
             let scene = takeover::Scene {

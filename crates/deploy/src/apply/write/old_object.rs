@@ -76,7 +76,7 @@ impl Writer {
         };
         let is_old = |seen: &Value| seen.uid() == uid && !seen.is_terminating();
         if seen.is_some_and(|seen| is_old(&seen)) {
-            // The garbage collector takes its time; in a folder nobody deletes it.
+            // The garbage collector deletes it later; a folder has none.
             self.allowed()?;
             let options = DeleteOptions { uid: uid.to_owned(), ..DeleteOptions::default() };
             match self.cluster.delete(address, &options).await {
