@@ -192,7 +192,7 @@ fn diff_files(ui: &mut Ui, arguments: &tools::DiffArgs) -> Result<(), CommandErr
         let (old, new) = (masked(old), masked(new));
         let strategy = changes::NO_STRATEGY.to_owned();
         let sides = ChangeSides { live: old.clone().map(Arc::new), old, new, strategy, ..ChangeSides::default() };
-        ShownChange { object: named.object.clone(), operation, sides }
+        ShownChange { object: named.object.clone(), operation, sides, resource: String::new() }
     };
     let lines: Vec<ShownChange> = pairs(&old, &new, &arguments.filter).into_iter().map(shown).collect();
     changes::show(ui, &lines, &[], wall_clock());

@@ -146,10 +146,14 @@ impl LoopSteps for ApplySteps<'_> {
         self.approval.iter().try_for_each(|approval| approval.check_verdict(report))
     }
 
-    /// Objects that only the server refuses can be left out, and the others written.
-    fn is_refused(&self, report: &RunReport) -> bool {
-        let leaves_out = !self.apply.write.engine.exit_early_on_apply_error;
-        report.outcome.refuses() && !(leaves_out && judging::only_the_server_refuses(report))
+    /// Objects that only the server refuses can be left out, and the others written. kapp records an app before its first
+    /// write, so that one whose writes are all refused exists.
+    fn is_refused(&self, plan: &Plan, report: &RunReport) -> bool {
+        let goes_on = || {
+            !self.apply.write.engine.exit_early_on_apply_error
+                || (self.setup.observer.is_some() && plan.is_wholly_refused())
+        };
+        report.outcome.refuses() && !(judging::only_the_server_refuses(report) && goes_on())
     }
 
     fn question(&self, plan: &Plan) -> Option<String> {

@@ -7,7 +7,7 @@ use pushback_app::record::{AppError, Observed};
 use pushback_deploy::apply::engine::Outcome;
 use pushback_deploy::plan::{self, Plan};
 use pushback_events::exit::ExitCode;
-use pushback_events::{Counts, PlannedLine, RunOutcome};
+use pushback_events::{Counts, PlannedLine, RunFailure, RunOutcome};
 use pushback_preflight::judge::RunReport;
 
 use super::error::CommandError;
@@ -82,7 +82,7 @@ pub(super) trait LoopSteps {
     }
 
     /// Returns whether the report stops the run before the first write.
-    fn is_refused(&self, report: &RunReport) -> bool {
+    fn is_refused(&self, _plan: &Plan, report: &RunReport) -> bool {
         report.outcome.refuses()
     }
 
@@ -146,7 +146,7 @@ impl WriteLoop<'_> {
             steps.check_plan(&plan)?;
             let judged = until_stopped(run.stop.clone(), judging::judge(run, setup, &plan, preflight)).await?;
             steps.check_report(&judged.report)?;
-            if steps.is_refused(&judged.report) {
+            if steps.is_refused(&plan, &judged.report) {
                 let before = record::record_state(&plan.observed);
                 if !round.is_last() && record::has_changed_since(setup, &before).await {
                     run.warn("plan-again", APP_CHANGED);
@@ -160,6 +160,11 @@ impl WriteLoop<'_> {
             }
             if let Some(lines) = unagreed.filter(|_| plan.deletes_app || plan.has_changes()) {
                 if let Some(question) = steps.question(&plan) {
+                    // kapp asks once.
+                    if setup.observer.is_some() && agreed.is_some() && !round.is_first() {
+                        let message = "the cluster has changed since the changes were confirmed; run again";
+                        return Err(CommandError::usage(message).because(RunFailure::PlanOutdated));
+                    }
                     run.confirm(&question).await?;
                 }
                 agreed = Some(lines);

@@ -18,9 +18,6 @@ const CONFIG_KEYS: &str = include_str!("../data/kapp/config-keys.txt");
 const START: &str = "<!-- Made by a test; UPDATE_DOCS=1 renews it. -->\n";
 const END: &str = "<!-- The end of what the test makes. -->\n";
 
-/// Taken without a note, and without effect.
-const SILENT: [&str; 1] = ["--warnings"];
-
 /// What became of a command, flag, annotation or key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
@@ -59,9 +56,6 @@ fn sample(flag: &str, kind: &str) -> &'static str {
 }
 
 fn flag_fate(kapp: &Pushback, command: &str, flag: &str, kind: &str) -> Fate {
-    if SILENT.contains(&flag) || SILENT.contains(&format!("{command} {flag}").as_str()) {
-        return Fate::Ignored;
-    }
     let given = if kind.is_empty() { flag.to_owned() } else { format!("{flag}={}", sample(flag, kind)) };
     let words: Vec<&str> = command.split(' ').chain([given.as_str()]).collect();
     if kapp.run(&[&words[..], &["--help"]].concat()).code != 0 {
@@ -118,7 +112,7 @@ fn tried(what: &str, data: &str, input: impl Fn(&str, &str) -> String) -> String
         pushback.write("app.yaml", input(name, value)).write("live/.keep", "");
         let ran = pushback.run(&["check", "-a", "shop", "-n", "shop", "-f", "app.yaml", "--cluster", "dir:live"]);
         let fate = match ran.code {
-            0 if SILENT.contains(&name) || ran.stderr.contains("has no effect") => Fate::Ignored,
+            0 if ran.stderr.contains("has no effect") => Fate::Ignored,
             0 => Fate::Works,
             _ => {
                 assert!(ran.complaints().contains("not supported yet"), "{name}: {}", ran.complaints());

@@ -239,6 +239,12 @@ impl Plan {
         self.objects.iter().any(|planned| planned.operation().writes())
     }
 
+    /// Returns whether the server refuses every write.
+    #[must_use]
+    pub fn is_wholly_refused(&self) -> bool {
+        self.objects.iter().filter(|planned| planned.operation().writes()).all(|planned| planned.refused.is_some())
+    }
+
     /// Everything that exists now or may exist afterwards: the inventory while the run is in progress.
     #[must_use]
     pub fn union_inventory(&self) -> Inventory {

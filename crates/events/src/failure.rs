@@ -15,6 +15,8 @@ pub enum RunFailure {
     Declined,
     /// Standard input ended before an answer.
     NoAnswer,
+    /// The cluster has changed since the user agreed, and the changes would be others now.
+    PlanOutdated,
     /// A flag is missing, or its value is wrong.
     Flag {
         /// The flag: `--labels`.

@@ -295,6 +295,7 @@ impl KappArguments {
             json: output.json,
             columns: output.column,
             no_wait: is_false("wait"),
+            no_warnings: !output.warnings,
             all_errors: is_false("exit_early_on_apply_error") || is_false("exit_early_on_wait_error"),
             diff: DiffLook::default(),
         };

@@ -43,7 +43,7 @@ pub fn show(ui: &mut Ui, changes: &[ShownChange], others: &[ShownChange], now: T
         let mut ordered: Vec<&ShownChange> =
             changes.iter().chain(skipped).filter(|change| change.operation != Operation::Exists).collect();
         ordered.sort_by_cached_key(|change| change.order());
-        for ShownChange { object, operation, sides } in ordered {
+        for ShownChange { object, operation, sides, .. } in ordered {
             let what = (words::operation(*operation), words::described(object));
             let is_unchanged = *operation == Operation::Noop;
             if look.yaml && !is_unchanged {
@@ -112,7 +112,7 @@ fn table<'l>(changes: impl Iterator<Item = &'l ShownChange>, waits: bool, now: T
 }
 
 fn row(change: &ShownChange, waits: bool, now: Timestamp) -> Vec<String> {
-    let ShownChange { object, operation, sides } = change;
+    let ShownChange { object, operation, sides, .. } = change;
     let namespace = if object.namespace.is_empty() { "(cluster)" } else { &object.namespace };
     let operation = match *operation {
         Operation::Noop => "",

@@ -12,13 +12,7 @@ use super::words;
 #[must_use]
 pub fn text(old: Option<&Value>, new: Option<&Value>, look: &DiffLook) -> String {
     let (old, new) = (words::yaml(old), words::yaml(new));
-    // The text ends with a line break, and what follows it counts as a line.
-    let lines = |text: &str| -> Vec<String> {
-        if text.is_empty() { Vec::new() } else { text.split('\n').map(str::to_owned).collect() }
-    };
     let (old, new) = (lines(&old), lines(&new));
-    let (old, new): (Vec<&str>, Vec<&str>) =
-        (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
     let edits: Vec<Edit> = ranges(&old, &new, Anchors::None).iter().flat_map(edits).collect();
     let is_same = |edit: &Edit| matches!(edit, Edit::Same(..));
     let is_near = |index: usize| match look.context {
@@ -53,6 +47,35 @@ pub fn text(old: Option<&Value>, new: Option<&Value>, look: &DiffLook) -> String
     text
 }
 
+/// Splits a text into lines: it ends with a line break, and what follows that counts as a line.
+fn lines(text: &str) -> Vec<&str> {
+    if text.is_empty() { Vec::new() } else { text.split('\n').collect() }
+}
+
+/// The changed lines of a diff alone, each with its numbers on both sides, as kapp's errors contain them.
+#[must_use]
+pub fn changed_lines(old: Option<&Value>, new: Option<&Value>) -> String {
+    let (old, new) = (words::yaml(old), words::yaml(new));
+    let (old, new) = (lines(&old), lines(&new));
+    let mut text = String::new();
+    let (mut before, mut after) = (0, 0);
+    for edit in ranges(&old, &new, Anchors::None).iter().flat_map(edits) {
+        // Writing to a string cannot fail.
+        match edit {
+            Edit::Same(..) => (before, after) = (before + 1, after + 1),
+            Edit::Removed(index) => {
+                let _ = writeln!(text, "{before:3},{after:3} - {}", old[index]);
+                before += 1;
+            }
+            Edit::Added(index) => {
+                let _ = writeln!(text, "{before:3},{after:3} + {}", new[index]);
+                after += 1;
+            }
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -74,5 +97,9 @@ mod tests {
           3,  4   kind: ConfigMap
           4,  5   metadata:
         "#);
+        assert_eq!(
+            changed_lines(Some(&old), Some(&new)),
+            "  2,  2 -   a: \"1\"\n  3,  2 +   a: \"2\"\n  3,  3 +   b: \"3\"\n"
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pushback_cluster::ALREADY_EXISTS;
+use pushback_cluster::{ALREADY_EXISTS, NOT_FOUND};
 use pushback_events::exit::ExitCode;
 use pushback_events::{AppRef, OwnedObject, RunFailure, UnableRule, Unfinished, UnfinishedLine};
 use pushback_manifest::collect::Problem;
@@ -23,6 +23,17 @@ pub struct FailedWrite {
     pub message: String,
     /// The server's reason, such as `Invalid`.
     pub reason: String,
+}
+
+/// What a write has become that the user agreed to, once its object has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalculated {
+    /// The write that failed.
+    pub write: FailedWrite,
+    /// Name of the kind in paths, with its group.
+    pub resource: String,
+    /// Changed lines of the diff that the write would have now; `None` if the object is gone.
+    pub diff: Option<String>,
 }
 
 /// What is known at the end of a run.
@@ -54,6 +65,8 @@ pub struct End<'e> {
     pub absent: Option<&'e (ObjectRef, u64)>,
     /// The first write that a webhook has kept from being made, and for how many milliseconds it was tried.
     pub blocked: Option<&'e (FailedWrite, u64)>,
+    /// What has become of the write that the user agreed to, if the plan is outdated.
+    pub recalculated: Option<&'e Recalculated>,
 }
 
 /// The text after `kapp: Error: `; empty where the run succeeded.
@@ -77,6 +90,9 @@ pub fn text(end: &End<'_>) -> String {
     }
     if let Some((said, after)) = end.blocked {
         return format!("{}{}", last_error(*after), api_error(said).replace('\n', "\n  "));
+    }
+    if let (Some(RunFailure::PlanOutdated), Some(recalculated)) = (end.failure, end.recalculated) {
+        return outdated(recalculated);
     }
     match end.failed_writes {
         [] => {}
@@ -349,6 +365,23 @@ fn api_error(said: &FailedWrite) -> String {
             format!("{start}{}{reason}", nested(&says, 3))
         }
     }
+}
+
+/// Returns the text for a write that the user agreed to, and that would make another change now.
+fn outdated(recalculated: &Recalculated) -> String {
+    let Recalculated { write, resource, diff } = recalculated;
+    let name = &write.object.name;
+    let Some(diff) = diff else {
+        let message = format!("{resource} \"{name}\" not found");
+        return api_error(&FailedWrite { message, reason: NOT_FOUND.to_owned(), ..write.clone() });
+    };
+    let object = words::described(&write.object);
+    format!(
+        "update {object}:\n  Failed to update due to resource conflict (approved diff no longer matches):\n    Updating \
+         resource {object}:\n      API server says:\n        Operation cannot be fulfilled on {resource} \"{name}\": the \
+         object has been modified; please apply your changes to the latest version and try again (reason: \
+         Conflict):\n          Recalculated diff:\n{diff}"
+    )
 }
 
 /// Returns `create X: Creating resource X: API server says: …`, for a list of errors.

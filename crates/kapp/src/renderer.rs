@@ -11,12 +11,12 @@ use pushback_events::{AppRef, Awaited, ChangeOutcome, DiagnosticCode, Event, Gro
 use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::{Operation, registry};
 
-use super::errors::FailedWrite;
+use super::errors::{FailedWrite, Recalculated};
 use super::run_facts::RunFacts;
 use super::shown_plan::{ShownChange, ShownPlan};
 use super::style::Style;
 use super::ui::Ui;
-use super::{changes, errors, words};
+use super::{changes, diff, errors, words};
 use pushback_terminal::live::renderer::{Moment, Renderer};
 use pushback_terminal::log_text::{failed_containers, tagged};
 use pushback_terminal::output::Output;
@@ -57,6 +57,8 @@ pub struct KappRenderer {
     told: Option<(usize, usize)>,
     /// The plan that is shown: it is made anew where the app gets another name first.
     shown: Option<Vec<(ObjectRef, Operation)>>,
+    /// The plan of another round, if writes of the last one have failed.
+    next_plan: Option<ShownPlan>,
     /// Objects that are not written, until the first batch names them.
     kept: Vec<(ObjectRef, Operation)>,
     /// Objects that are not written.
@@ -80,6 +82,8 @@ pub struct KappRenderer {
     waits: BTreeMap<ObjectRef, Wait>,
     /// How objects were when the wait for them ended.
     endings: BTreeMap<ObjectRef, String>,
+    /// Warnings of the server about objects whose writes have not started.
+    warnings: Vec<(ObjectRef, String)>,
 }
 
 /// What was told of an object that is waited for.
@@ -129,6 +133,11 @@ impl KappRenderer {
         self.waiting += starting.len();
         starting.append(&mut self.starting);
         self.header(now, &format!("applying {} changes", starting.len()));
+        // kapp gets a warning with the answer to its write; a dry run gets it before.
+        let is_written = |object: &ObjectRef| starting.iter().any(|(written, _)| written == object);
+        for (_, message) in self.warnings.extract_if(.., |(object, _)| is_written(object)) {
+            self.ui.progress(&format!("Warning: {message}"));
+        }
         for (object, operation) in starting {
             let text = format!("{} {}", words::operation(operation), words::described(&object));
             self.timed(now, &text);
@@ -208,6 +217,24 @@ impl KappRenderer {
             changes::show(&mut self.ui, &changes, &others, now.wall);
         }
         self.shown = Some(lines);
+    }
+
+    /// Shows the plan of another round, which is carried out although writes of the last one have failed.
+    fn show_next_plan(&mut self, now: Moment) {
+        if let Some(plan) = self.next_plan.take() {
+            self.failed_writes.clear();
+            self.plan(plan, now);
+        }
+    }
+
+    /// Returns what the plan of another round makes of the first write that failed.
+    fn recalculated(&self) -> Option<Recalculated> {
+        let (write, plan) = (self.failed_writes.first()?, self.next_plan.as_ref()?);
+        let change = plan.changes.iter().find(|change| change.object == write.object)?;
+        let sides = &change.sides;
+        let diff = || diff::changed_lines(sides.old.as_ref(), sides.new.as_ref());
+        let diff = (change.operation != Operation::Create).then(diff);
+        Some(Recalculated { write: write.clone(), resource: change.resource.clone(), diff })
     }
 
     /// Tells once of each object that it does not exist yet.
@@ -313,12 +340,17 @@ impl Renderer for KappRenderer {
             }
             Event::Plan { .. } => {
                 self.refusals.clear();
-                self.plan(self.facts.next_plan(), now);
+                let plan = self.facts.next_plan();
+                match self.failed_writes.is_empty() {
+                    true => self.plan(plan, now),
+                    false => self.next_plan = Some(plan),
+                }
             }
             Event::Finding { finding, .. } if finding.severity == Severity::Error && finding.waived.is_none() => {
                 self.refusals.push((**finding).clone());
             }
             Event::ChangeStart { object, operation } => {
+                self.show_next_plan(now);
                 if self.starting.is_empty() {
                     self.tell_waits(now);
                 }
@@ -372,8 +404,12 @@ impl Renderer for KappRenderer {
             }
             Event::Log { log } => self.ui.progress(&format!("logs | {}", tagged(log))),
             // Only those about what is written: kapp reads in silence.
-            Event::Warning { code, message, object: Some(_), .. } if code == "server" => {
-                self.ui.progress(&format!("Warning: {message}"));
+            Event::Warning { code, message, object: Some(object), .. } if code == "server" => {
+                match self.command.as_str() {
+                    _ if self.ui.style().no_warnings => {}
+                    "diff" => self.ui.progress(&format!("Warning: {message}")),
+                    _ => self.warnings.push((object.clone(), message.clone())),
+                }
             }
             // kapp says nothing of what has no effect.
             Event::Warning { code, message, position: Some(position), .. }
@@ -394,10 +430,14 @@ impl Renderer for KappRenderer {
                 self.is_partial = true;
             }
             Event::RunEnd { exit_code, error, failure, unfinished, .. } => {
+                let failure = failure.as_deref();
+                if failure != Some(&RunFailure::PlanOutdated) {
+                    self.show_next_plan(now);
+                }
+                let recalculated = self.recalculated();
                 self.tell_later(now, true);
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
-                let failure = failure.as_deref();
                 if matches!(failure, Some(RunFailure::Refused { .. }))
                     && !self.refused.is_empty()
                     && !is_diff
@@ -421,6 +461,7 @@ impl Renderer for KappRenderer {
                     failed_writes: &self.failed_writes,
                     absent: self.absent.as_ref(),
                     blocked: self.blocked_to_the_end.as_ref(),
+                    recalculated: recalculated.as_ref(),
                 });
                 self.complete(*exit_code, now);
                 if text.is_empty() {

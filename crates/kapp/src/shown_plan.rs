@@ -24,6 +24,8 @@ pub struct ShownChange {
     pub operation: Operation,
     /// Both sides, Secrets masked.
     pub sides: ChangeSides,
+    /// Name of the kind in paths, with its group: `deployments.apps`; empty for objects that the run does not write.
+    pub resource: String,
 }
 
 /// A plan as kapp shows it.
@@ -59,6 +61,7 @@ impl ShownPlan {
                 object: planned.object.clone(),
                 operation: planned.reported_operation(),
                 sides,
+                resource: resource(planned),
             });
         }
         // Numbers of masked values count up in the order in which the changes are shown.
@@ -100,7 +103,7 @@ pub fn unwritten(config: &Config, planned: &Planned, wave: usize) -> Option<Show
     if planned.strategies.update == UpdateStrategy::Skip {
         let sides = sides();
         if sides.old.is_some() && sides.old != sides.new {
-            return Some(ShownChange { object, operation: Operation::Update, sides });
+            return Some(ShownChange { object, operation: Operation::Update, sides, resource: String::new() });
         }
     }
     // Only the object and the wait rules decide here.
@@ -109,7 +112,7 @@ pub fn unwritten(config: &Config, planned: &Planned, wave: usize) -> Option<Show
         return None;
     }
     let sides = ChangeSides { old: None, new: None, ..sides() };
-    Some(ShownChange { object, operation: Operation::Noop, sides })
+    Some(ShownChange { object, operation: Operation::Noop, sides, resource: String::new() })
 }
 
 /// An object that the garbage collector deletes together with its owner.
@@ -123,5 +126,13 @@ fn deleted_with_owner(object: &Arc<Value>) -> ShownChange {
             live: Some(Arc::clone(object)),
             ..ChangeSides::default()
         },
+        resource: String::new(),
     }
+}
+
+/// Returns the name of an object's kind in paths, with its group.
+fn resource(planned: &Planned) -> String {
+    let group = &planned.object.group;
+    let plural = &planned.kind.plural;
+    if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
 }

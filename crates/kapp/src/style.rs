@@ -13,6 +13,8 @@ pub struct Style {
     pub no_wait: bool,
     /// All writes that failed are told, not the first one alone.
     pub all_errors: bool,
+    /// Leave out warnings of the server.
+    pub no_warnings: bool,
     /// How changes are shown.
     pub diff: DiffLook,
 }

@@ -4,7 +4,8 @@
 use serde_json::json;
 
 use super::session::Session;
-use crate::support::apply::config_map;
+use crate::support::apply::{annotated, config_map, config_map_path};
+use crate::support::proxy::{FaultProxy, Verb, matching};
 use crate::support::webhook::{Form, Verdict, Webhook};
 use crate::support::{Pushback, Ran, TestCase, TestCluster, cases};
 
@@ -22,6 +23,10 @@ pub(super) fn tests() -> Vec<TestCase> {
         ApiServer: a_rename_of_an_app_that_does_not_exist_names_where_it_is,
         ApiServer: a_new_version_of_a_secret_is_shown_as_the_input_has_it,
         ApiServer: a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over,
+        ApiServer: app_whose_writes_all_failed_exists,
+        ApiServer: warning_of_the_server_stands_at_the_write_unless_warnings_are_off,
+        ApiServer: change_between_answer_and_write_ends_the_run,
+        ApiServer: renewed_object_has_the_time_in_whole_seconds,
     ]
 }
 
@@ -265,4 +270,91 @@ fn a_write_that_a_webhook_blocks_is_tried_until_its_time_is_over() {
     let told = format!(":  ^ Retryable error: Creating resource {object}: API server says: Internal error occurred: ");
     assert_eq!(ran.stdout.matches(&told).count(), 1, "{}", ran.stdout);
     drop(registered);
+}
+
+fn app_whose_writes_all_failed_exists() {
+    let session = Session::on(TestCluster::shared());
+    session.write("app.yaml", &config_map("Upper", "1"));
+    let ran = session.answer(&["deploy", "-a", "failed", "-f", "app.yaml", "-y"], "");
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert_eq!(listed(session.answer(&["ls"], "")), ["failed"]);
+    let changes = listed(session.answer(&["app-change", "list", "-a", "failed"], ""));
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    session.write("app.yaml", &config_map("lower", "1"));
+    session.answer(&["deploy", "-a", "failed", "-f", "app.yaml", "-y"], "").expect(0);
+}
+
+fn warning_of_the_server_stands_at_the_write_unless_warnings_are_off() {
+    let session = Session::on(TestCluster::shared());
+    let endpoints = |name: &str| {
+        format!("apiVersion: v1\nkind: Endpoints\nmetadata: {{name: {name}, namespace: {}}}\n", session.namespace())
+    };
+    session.write("app.yaml", &endpoints("one"));
+    let ran = session.answer(&["deploy", "-a", "warned", "-f", "app.yaml", "-y"], "").expect(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let warning = lines.iter().position(|line| line.starts_with("Warning: v1 Endpoints is deprecated"));
+    let warning = warning.unwrap_or_else(|| panic!("no warning: {}", ran.stdout));
+    assert!(lines[warning - 1].contains("applying 1 changes") && lines[warning + 1].contains("create endpoints/one"));
+    session.write("app.yaml", &endpoints("two"));
+    let ran = session.answer(&["deploy", "-a", "warned", "-f", "app.yaml", "-y", "--warnings=false"], "").expect(0);
+    assert!(!ran.stdout.contains("Warning:") && !ran.stderr.contains("Warning:"), "{}{}", ran.stdout, ran.stderr);
+}
+
+fn change_between_answer_and_write_ends_the_run() {
+    let cluster = TestCluster::shared();
+    let namespace = cluster.namespace("between");
+    let proxy = FaultProxy::start(cluster.kubeconfig_path());
+    let kapp = Pushback::with_kubeconfig(&proxy.kubeconfig()).with("PUSHBACK_VOICE", "kapp");
+    let deploy = |value: &str, answer: &str| {
+        kapp.write("app.yaml", config_map("one", value));
+        kapp.run_with_input(&["deploy", "-a", "shop", "-n", &namespace, "-f", "app.yaml"], answer.as_bytes())
+    };
+    deploy("1", "y\n").expect(0);
+    let path = config_map_path(&namespace, "one");
+    let object = format!("configmap/one (v1) namespace: {namespace}");
+
+    let edited = path.clone();
+    proxy.before(matching(Verb::Apply, "configmaps").named("one").first(1), move |_| {
+        TestCluster::shared().api().merge_patch(&edited, &json!({"data": {"key": "theirs"}})).ok();
+    });
+    let ran = deploy("2", "y\ny\n").expect(1);
+    let expected = format!(
+        "kapp: Error: update {object}:
+  Failed to update due to resource conflict (approved diff no longer matches):
+    Updating resource {object}:
+      API server says:
+        Operation cannot be fulfilled on configmaps \"one\": the object has been modified; please apply your changes to \
+         the latest version and try again (reason: Conflict):
+          Recalculated diff:
+  2,  2 -   key: theirs
+  3,  2 +   key: \"2\"
+
+"
+    );
+    assert_eq!(ran.stderr, expected);
+    assert_eq!(ran.stdout.matches("Continue? [yN]:").count(), 1, "{}", ran.stdout);
+    assert_eq!(cluster.api().get(&path).ok()["data"]["key"], "theirs");
+
+    let deleted = path.clone();
+    proxy.before(matching(Verb::Apply, "configmaps").named("one").first(1), move |_| {
+        TestCluster::shared().api().delete(&deleted).ok();
+    });
+    let ran = deploy("3", "y\ny\n").expect(1);
+    let expected = format!(
+        "kapp: Error: update {object}:\n  Updating resource {object}:\n    API server says: configmaps \"one\" not found \
+         (reason: NotFound)\n"
+    );
+    assert_eq!(ran.stderr, expected);
+}
+
+fn renewed_object_has_the_time_in_whole_seconds() {
+    let session = Session::on(TestCluster::shared());
+    session.write("app.yaml", &annotated("one", &[("kapp.k14s.io/renew-duration", "1ms")]));
+    let deploy = ["deploy", "-a", "renewed", "-f", "app.yaml", "-y", "-c"];
+    session.answer(&deploy, "").expect(0);
+    let ran = session.answer(&deploy, "").expect(0);
+    let line = ran.stdout.lines().find(|line| line.contains("+     kapp.k14s.io/last-renewed-time:"));
+    let line = line.unwrap_or_else(|| panic!("not renewed: {}", ran.stdout));
+    let time = line.split('"').nth(1).expect("a time");
+    assert_eq!(time.len(), "2026-01-01T00:00:00Z".len(), "{line}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{RoundMode, SignedDuration, Timestamp, TimestampRound, Unit};
 use pushback_objects::ObjectExt;
 use serde_json::Value;
 
@@ -16,7 +16,12 @@ pub(super) fn time(live: &Value, after: Duration, now: &str) -> Option<String> {
     let created = read(live.text("/metadata/creationTimestamp"));
     let newest = last.and_then(read).max(created)?;
     let due = newest.checked_add(SignedDuration::try_from(after).ok()?).ok()?;
-    if read(now)? >= due { Some(now.to_owned()) } else { last.map(str::to_owned) }
+    let now = read(now)?;
+    if now >= due {
+        // Whole seconds, as kapp writes them.
+        return Some(now.round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Trunc)).ok()?.to_string());
+    }
+    last.map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -35,6 +40,7 @@ mod tests {
         live["metadata"]["annotations"] = json!({RENEWED: due});
         assert_eq!(time(&live, hour, "2026-01-01T01:30:00Z"), Some(due), "the time stays");
         assert_eq!(time(&live, hour, "2026-01-01T02:00:00Z").as_deref(), Some("2026-01-01T02:00:00Z"));
+        assert_eq!(time(&live, hour, "2026-01-01T02:00:00.9Z").as_deref(), Some("2026-01-01T02:00:00Z"));
         // A restored object is as old as its creation here; a time that nobody can read does not count.
         live["metadata"]["annotations"] = json!({RENEWED: "soon"});
         assert_eq!(time(&live, hour, "2026-01-01T00:30:00Z").as_deref(), Some("soon"));
