@@ -25,9 +25,9 @@ pub struct FailedWrite {
     pub reason: String,
 }
 
-/// What a write has become that the user agreed to, once its object has changed.
+/// A confirmed write that would make another change now, since its object has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recalculated {
+pub struct OutdatedWrite {
     /// The write that failed.
     pub write: FailedWrite,
     /// Name of the kind in paths, with its group.
@@ -65,8 +65,8 @@ pub struct End<'e> {
     pub absent: Option<&'e (ObjectRef, u64)>,
     /// The first write that a webhook has kept from being made, and for how many milliseconds it was tried.
     pub blocked: Option<&'e (FailedWrite, u64)>,
-    /// What has become of the write that the user agreed to, if the plan is outdated.
-    pub recalculated: Option<&'e Recalculated>,
+    /// The confirmed write that failed, if the plan is outdated.
+    pub outdated: Option<&'e OutdatedWrite>,
 }
 
 /// The text after `kapp: Error: `; empty where the run succeeded.
@@ -91,8 +91,8 @@ pub fn text(end: &End<'_>) -> String {
     if let Some((said, after)) = end.blocked {
         return format!("{}{}", last_error(*after), api_error(said).replace('\n', "\n  "));
     }
-    if let (Some(RunFailure::PlanOutdated), Some(recalculated)) = (end.failure, end.recalculated) {
-        return outdated(recalculated);
+    if let (Some(RunFailure::PlanOutdated), Some(outdated)) = (end.failure, end.outdated) {
+        return outdated_text(outdated);
     }
     match end.failed_writes {
         [] => {}
@@ -368,8 +368,8 @@ fn api_error(said: &FailedWrite) -> String {
 }
 
 /// Returns the text for a write that the user agreed to, and that would make another change now.
-fn outdated(recalculated: &Recalculated) -> String {
-    let Recalculated { write, resource, diff } = recalculated;
+fn outdated_text(outdated: &OutdatedWrite) -> String {
+    let OutdatedWrite { write, resource, diff } = outdated;
     let name = &write.object.name;
     let Some(diff) = diff else {
         let message = format!("{resource} \"{name}\" not found");
@@ -380,7 +380,7 @@ fn outdated(recalculated: &Recalculated) -> String {
         "update {object}:\n  Failed to update due to resource conflict (approved diff no longer matches):\n    Updating \
          resource {object}:\n      API server says:\n        Operation cannot be fulfilled on {resource} \"{name}\": the \
          object has been modified; please apply your changes to the latest version and try again (reason: \
-         Conflict):\n          Recalculated diff:\n{diff}"
+         Conflict):\n          OutdatedWrite diff:\n{diff}"
     )
 }
 

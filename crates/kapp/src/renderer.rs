@@ -11,7 +11,7 @@ use pushback_events::{AppRef, Awaited, ChangeOutcome, DiagnosticCode, Event, Gro
 use pushback_objects::{Finding, ObjectRef, Severity};
 use pushback_preflight::{Operation, registry};
 
-use super::errors::{FailedWrite, Recalculated};
+use super::errors::{FailedWrite, OutdatedWrite};
 use super::run_facts::RunFacts;
 use super::shown_plan::{ShownChange, ShownPlan};
 use super::style::Style;
@@ -227,14 +227,14 @@ impl KappRenderer {
         }
     }
 
-    /// Returns what the plan of another round makes of the first write that failed.
-    fn recalculated(&self) -> Option<Recalculated> {
+    /// Returns the first write that failed, with its change in the plan of another round.
+    fn outdated_write(&self) -> Option<OutdatedWrite> {
         let (write, plan) = (self.failed_writes.first()?, self.next_plan.as_ref()?);
         let change = plan.changes.iter().find(|change| change.object == write.object)?;
         let sides = &change.sides;
         let diff = || diff::changed_lines(sides.old.as_ref(), sides.new.as_ref());
         let diff = (change.operation != Operation::Create).then(diff);
-        Some(Recalculated { write: write.clone(), resource: change.resource.clone(), diff })
+        Some(OutdatedWrite { write: write.clone(), resource: change.resource.clone(), diff })
     }
 
     /// Tells once of each object that it does not exist yet.
@@ -434,7 +434,7 @@ impl Renderer for KappRenderer {
                 if failure != Some(&RunFailure::PlanOutdated) {
                     self.show_next_plan(now);
                 }
-                let recalculated = self.recalculated();
+                let outdated = self.outdated_write();
                 self.tell_later(now, true);
                 self.tell_waits(now);
                 let is_diff = self.command == "diff";
@@ -461,7 +461,7 @@ impl Renderer for KappRenderer {
                     failed_writes: &self.failed_writes,
                     absent: self.absent.as_ref(),
                     blocked: self.blocked_to_the_end.as_ref(),
-                    recalculated: recalculated.as_ref(),
+                    outdated: outdated.as_ref(),
                 });
                 self.complete(*exit_code, now);
                 if text.is_empty() {
