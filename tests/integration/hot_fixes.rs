@@ -19,6 +19,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: fallback_on_replace_does_not_replace_what_can_be_updated,
         ApiServer: immutable_field_is_refused_and_nothing_is_written,
         ApiServer: field_that_is_set_by_hand_during_the_run_is_not_removed_unseen,
+        ApiServer: service_account_that_leaves_the_manifest_leaves_the_pod_template,
     ]
 }
 
@@ -179,4 +180,28 @@ fn field_that_is_set_by_hand_during_the_run_is_not_removed_unseen() {
     // The plan has shown another value.
     app.pushback.run(&["apply", "--plan", "plan.json", "--yes", "-o", "json"]).expect(11);
     assert_eq!(api().get(&path).ok()["spec"]["strategy"]["rollingUpdate"]["maxSurge"], 3);
+}
+
+/// The server stores it under two names, of which a manifest has one.
+fn service_account_that_leaves_the_manifest_leaves_the_pod_template() {
+    let app = new_app("accounts");
+    for name in ["serviceAccountName", "serviceAccount"] {
+        let new = unions::deployment("web", json!({}), json!({}));
+        let mut old = new.clone();
+        old["spec"]["template"]["spec"][name] = json!("powerful");
+        let ran = assert_updated(&app, name, &old, &Value::Null, &new);
+        let live = api().get(&api().path_of(&placed(&app, &new))).ok();
+        let pod = &live["spec"]["template"]["spec"];
+        assert!(pod["serviceAccountName"].is_null() && pod["serviceAccount"].is_null(), "{name}: {pod}");
+        assert!(notes(&ran).contains("removes spec.template.spec.serviceAccount"), "{}", notes(&ran));
+    }
+    // An account that somebody else has set stays.
+    let plain = placed(&app, &unions::deployment("web", json!({}), json!({})));
+    edit(
+        &api().path_of(&plain),
+        &json!([{"op": "add", "path": "/spec/template/spec/serviceAccountName", "value": "theirs"}]),
+    );
+    deploy(&app, &plain, &[]).expect(0);
+    let live = api().get(&api().path_of(&plain)).ok();
+    assert_eq!(live["spec"]["template"]["spec"]["serviceAccountName"], "theirs");
 }

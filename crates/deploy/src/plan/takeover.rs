@@ -7,6 +7,7 @@ mod exclusive;
 mod preview;
 #[cfg(test)]
 mod tests;
+mod twin;
 mod versions;
 
 use pushback_app::identity::ORIGINAL_ANNOTATIONS;
@@ -21,6 +22,7 @@ use serde_json::{Value, json};
 use super::diff::FieldChange;
 
 pub use autoscaler::targets;
+use blocking::RemovalReason;
 pub use blocking::{BlockingField, unblock};
 pub use exclusive::{exclusive_paths, is_shared};
 pub use preview::{Answer, Autoscaled, Continued, Refused, Scene, continue_work};
@@ -89,7 +91,10 @@ fn plan(
     blocking: &[Vec<Element>],
 ) -> Result<Option<Takeover>, OtherVersion> {
     let moved = versions::move_entries(&mut known, live);
-    let blocking = blocking::claim(&mut known, blocking, live);
+    let filled_in = twin::filled_in_fields(live, &known, wanted);
+    let refused: Vec<Vec<Element>> = blocking.iter().filter(|path| !filled_in.contains(path)).cloned().collect();
+    let mut blocking = blocking::claim(&mut known, &refused, live, RemovalReason::Refusal);
+    blocking.extend(blocking::claim(&mut known, &filled_in, live, RemovalReason::Twin));
     let claimed = exclusive::claim(&mut known, exclusive, live);
     let (mut old, others): (Vec<ManagerEntry>, Vec<ManagerEntry>) =
         known.into_iter().partition(|entry| is_predecessor(&entry.owner) || is_ours(&entry.owner));

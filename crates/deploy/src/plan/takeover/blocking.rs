@@ -15,7 +15,16 @@ use super::{is_ours, union};
 /// Maximum number of dry-runs to find the smallest set of fields.
 const ATTEMPTS: usize = 40;
 
-/// A field that goes because the server refuses the manifest beside it.
+/// Why a field is removed that the manifest never had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RemovalReason {
+    /// The server refuses the manifest beside it.
+    Refusal,
+    /// The server filled it in from a field that the manifest no longer has, and would fill in that one from it.
+    Twin,
+}
+
+/// A field that is removed although the manifest never had it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockingField {
     /// The field.
@@ -24,6 +33,7 @@ pub struct BlockingField {
     shown: String,
     /// The managers that have set it; none for a default.
     owners: Vec<Owner>,
+    reason: RemovalReason,
     /// The field with everything below it, as a set from the root.
     pub(super) fields: FieldSet,
 }
@@ -39,12 +49,21 @@ impl BlockingField {
             [] => "filled in by the server".to_owned(),
             owners => format!("set by {}", owners.iter().map(set_by).collect::<Vec<_>>().join(", ")),
         };
-        format!("removes {}, {origin}: the server refuses the manifest as long as it is there", self.shown)
+        let reason = match self.reason {
+            RemovalReason::Refusal => "the server refuses the manifest as long as it is there",
+            RemovalReason::Twin => "it is the other name of a field that the manifest no longer has",
+        };
+        format!("removes {}, {origin}: {reason}", self.shown)
     }
 }
 
 /// Takes these fields out of the entries of their managers.
-pub(super) fn claim(known: &mut [ManagerEntry], paths: &[Vec<Element>], live: &Value) -> Vec<BlockingField> {
+pub(super) fn claim(
+    known: &mut [ManagerEntry],
+    paths: &[Vec<Element>],
+    live: &Value,
+    reason: RemovalReason,
+) -> Vec<BlockingField> {
     let claimed = paths.iter().filter_map(|path| {
         let place = fields::resolve(path, live)?;
         let mut set = FieldSet::default();
@@ -58,7 +77,7 @@ pub(super) fn claim(known: &mut [ManagerEntry], paths: &[Vec<Element>], live: &V
                 owners.push(entry.owner.clone());
             }
         }
-        Some(BlockingField { path: path.clone(), shown: display_path(&place), owners, fields: set })
+        Some(BlockingField { path: path.clone(), shown: display_path(&place), owners, reason, fields: set })
     });
     claimed.collect()
 }

@@ -14,8 +14,8 @@ use pushback_objects::{ObjectKey, PathSegment};
 use serde_json::{Value, json};
 
 use super::{
-    NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas, union,
-    versions,
+    NAMED, OtherVersion, Takeover, autoscaler, is_needed, is_ours, is_predecessor, is_shared, plan, replicas, twin,
+    union, versions,
 };
 use crate::plan::diff::{self, DiffOptions, FieldChange};
 
@@ -95,7 +95,8 @@ pub async fn continue_work(scene: Scene<'_>) -> Option<Result<Continued, Refused
     }
     let is_blocked =
         matches!(scene.answer, Answer::Invalid) && (!scene.blocking.is_empty() || versions::differ(&known, scene.live));
-    if !is_needed(&known) && !is_shared(&known, scene.exclusive, scene.live) && !is_blocked {
+    let leaves_a_twin = || !twin::filled_in_fields(scene.live, &known, &wanted(&scene, &known)).is_empty();
+    if !is_needed(&known) && !is_shared(&known, scene.exclusive, scene.live) && !is_blocked && !leaves_a_twin() {
         return None;
     }
     match planned(&scene, known).await {
