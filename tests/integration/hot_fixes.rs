@@ -195,7 +195,7 @@ fn service_account_that_leaves_the_manifest_leaves_the_pod_template() {
         assert!(pod["serviceAccountName"].is_null() && pod["serviceAccount"].is_null(), "{name}: {pod}");
         assert!(notes(&ran).contains("removes spec.template.spec.serviceAccount"), "{}", notes(&ran));
     }
-    // An account that somebody else has set stays.
+    // An account that another manager has set stays.
     let plain = placed(&app, &unions::deployment("web", json!({}), json!({})));
     edit(
         &api().path_of(&plain),

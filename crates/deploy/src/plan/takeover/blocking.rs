@@ -15,7 +15,7 @@ use super::{is_ours, union};
 /// Maximum number of dry-runs to find the smallest set of fields.
 const ATTEMPTS: usize = 40;
 
-/// Why a field is removed that the manifest never had.
+/// Reason for the removal of a field that the manifest never had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemovalReason {
     /// The server refuses the manifest beside it.

@@ -42,7 +42,7 @@ fn is_removed(field: &[Element], known: &[ManagerEntry], wanted: &FieldSet) -> b
         && owners.all(|entry| is_ours(&entry.owner) || is_predecessor(&entry.owner))
 }
 
-/// Returns whether a field has a value that nobody has set.
+/// Returns whether a field has a value and no owner.
 fn is_filled_in(field: &[Element], live: &Value, known: &[ManagerEntry], wanted: &FieldSet) -> bool {
     let is_owned = || known.iter().any(|entry| entry.fields.contains(field));
     fields::resolve(field, live).is_some() && !wanted.contains(field) && !is_owned()
