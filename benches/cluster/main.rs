@@ -1,7 +1,7 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
 //! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `plans`, `mix`, `peers`, `custom`, `migrate`, `definitions`,
-//! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into docs/speed.md and the drawing
+//! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into docs/contributing/benchmarks.md and the drawing
 //! into `docs/`.
 
 mod app;
@@ -67,7 +67,7 @@ const PARTS: [&str; 12] = [
     "curve",
 ];
 
-/// Where docs/speed.md has the tables.
+/// Where docs/contributing/benchmarks.md has the tables.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
 
 fn main() -> ExitCode {
@@ -120,12 +120,12 @@ fn main() -> ExitCode {
 }
 
 fn update_readme(text: &str) {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/speed.md"));
-    let readme = std::fs::read_to_string(path).expect("docs/speed.md");
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/contributing/benchmarks.md"));
+    let readme = std::fs::read_to_string(path).expect("docs/contributing/benchmarks.md");
     let (before, rest) = readme.split_once(MARKS.0).expect("a mark where the tables begin");
     let (_, after) = rest.split_once(MARKS.1).expect("a mark where they end");
     let text = format!("{before}{}\n{}\n\n{}{after}", MARKS.0, text.trim(), MARKS.1);
-    std::fs::write(path, text).expect("docs/speed.md is written");
+    std::fs::write(path, text).expect("docs/contributing/benchmarks.md is written");
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark's result is its output")]

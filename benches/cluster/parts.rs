@@ -213,7 +213,7 @@ impl Bench {
             );
         }
         if std::env::var_os("UPDATE_DOCS").is_some() && !self.quick {
-            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cost-against-size.svg");
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/contributing/cost-against-size.svg");
             std::fs::write(path, chart::svg(&curves)).expect("the drawing is written");
         }
         text

@@ -1,4 +1,4 @@
-//! The crates in docs/architecture.md: the table lists each below those that it depends on, and the list of dependencies
+//! The crates in docs/contributing/architecture.md: the table lists each below those that it depends on, and the list of dependencies
 //! is made from `cargo metadata`. Cargo itself enforces the boundaries.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ const START: &str = "<!-- Made by a test; UPDATE_DOCS=1 renews it. -->\n\n```\n"
 const END: &str = "```\n\n<!-- The end of what the test makes. -->";
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/contributing/architecture.md")
 }
 
 /// Names and folders of the crates, in the order of the table.

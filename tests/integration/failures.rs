@@ -1,5 +1,5 @@
 //! What a run does when something fails around it: the cluster, a webhook, another run, the disk, the user's patience.
-//! `documented` holds the list of such situations, from which `docs/failures.md` is made.
+//! `documented` holds the list of such situations, from which `docs/contributing/failures.md` is made.
 
 mod admission;
 mod credentials;

@@ -1,4 +1,4 @@
-//! `docs/kapp-behaviour.md` lists what kapp does, with the test of each: every test that it names exists, and no row
+//! `docs/contributing/kapp-behaviour.md` lists what kapp does, with the test of each: every test that it names exists, and no row
 //! stands there twice.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![Nothing: every_behaviour_names_a_test_that_exists]
 }
 
-const PAGE: &str = "docs/kapp-behaviour.md";
+const PAGE: &str = "docs/contributing/kapp-behaviour.md";
 const AT_LEAST: usize = 200;
 const VERDICTS: [&str; 4] = ["the same", "better: ", "different: ", "left out: "];
 

@@ -29,7 +29,7 @@ const SHARE: usize = 6;
 const NEW: &str = "New definition";
 /// Objects of a safe pair.
 const OBJECTS: usize = 4;
-/// Pairs that fare otherwise on Kubernetes 1.34; the verdict is that of the newest. `docs/testing.md` says why.
+/// Pairs that fare otherwise on Kubernetes 1.34; the verdict is that of the newest. `docs/contributing/tests.md` says why.
 const OTHERWISE_ON_1_34: [&str; 1] = ["maximum-beyond-int32"];
 
 fn the_api_server_shares_every_verdict() {

@@ -1,5 +1,5 @@
 //! `tests/data/failures.yaml` lists what can go wrong and what comes of it, each with the tests that show it.
-//! `docs/failures.md` is made of it (`UPDATE_DOCS=1`), so that the page cannot promise what nobody tests.
+//! `docs/contributing/failures.md` is made of it (`UPDATE_DOCS=1`), so that the page cannot promise what nobody tests.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -81,7 +81,7 @@ fn page() -> String {
     let mut page = "\
 # What happens when something goes wrong
 
-Whatever happens to a run: it does not panic, it ends with one of the [exit codes](../README.md#exit-codes), it shows no
+Whatever happens to a run: it does not panic, it ends with one of the [exit codes](../../README.md#exit-codes), it shows no
 Secret, it touches nothing that is not the app's, it frees the app or lets its hold on it expire, and the same command
 again goes on from there. Below is what else can be relied on. The last section names the tests that show each line.
 "
@@ -104,10 +104,13 @@ again goes on from there. Below is what else can be relied on. The last section 
 }
 
 fn the_page_of_failures_is_up_to_date() {
-    let path = root().join("docs/failures.md");
+    let path = root().join("docs/contributing/failures.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, page()).expect("the page is written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page(), "docs/failures.md is stale: UPDATE_DOCS=1 cargo test --test integration -- failures");
+    assert!(
+        written == page(),
+        "docs/contributing/failures.md is stale: UPDATE_DOCS=1 cargo test --test integration -- failures"
+    );
 }
