@@ -414,8 +414,8 @@ impl<'t> Scene<'t> {
                     });
                 };
                 // The server forgives what was wrong with a field before, as long as it is left alone.
-                let is_of_the_field =
-                    ["create", "create, edit of the field"].map(Some).contains(&finding.blocks.as_deref());
+                let of_a_part = ["create", "create, edit of the field", "create, any edit of the list"];
+                let is_of_the_field = of_a_part.map(Some).contains(&finding.blocks.as_deref());
                 let only = places.iter().all(|place| meet(place, &at));
                 let written = self.api.put(&path, &labelled(read));
                 if is_of_the_field && only && written.status != 200 {

@@ -148,6 +148,8 @@ words! {
         EditOfObject = "create, any edit of the object",
         /// It can neither be created nor edited in any field of the parent of the affected field.
         EditOfParent = "create, any edit of the parent",
+        /// It can neither be created nor edited anywhere in the list that contains the affected field.
+        EditOfList = "create, any edit of the list",
         /// It can neither be created nor edited in the affected field.
         EditOfField = "create, edit of the field",
         /// Every write is accepted except server-side apply.

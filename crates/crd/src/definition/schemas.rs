@@ -7,8 +7,8 @@ use super::Upgrade;
 use super::change::{Blocked, Changes, Place, Proof, Safety};
 use crate::path::PathSegment;
 use crate::schema::contain::{self, Damage, Difference, Effect, SchemaStep};
-use crate::schema::keywords;
 use crate::schema::pipeline;
+use crate::schema::{ListType, Schema, keywords};
 
 /// Compares all versions that are in both definitions and in use.
 pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
@@ -105,6 +105,7 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
     }
     let of_the_parent = |name: &str| keywords::find(name).is_some_and(|keyword| keyword.is_of_the_parent);
     let (mut everywhere, mut at_the_parent) = (!upgrade.server.ratchets(), of_the_parent(&damage.keyword));
+    let mut in_a_list = false;
     if let (Some(old), Some(new)) = (upgrade.old_resource(version), upgrade.new_resource(version)) {
         let stored = pipeline::create(&old, upgrade.server, witness).object;
         let again = pipeline::create(&new, upgrade.server, &stored);
@@ -126,10 +127,24 @@ fn blocks(upgrade: &Upgrade<'_>, version: &str, witness: &Value, damage: &Damage
         }
         everywhere |= !pipeline::update(&new, upgrade.server, &stored, &edited).errors.is_empty();
         at_the_parent |= wrong.iter().any(|error| of_the_parent(error.keyword));
+        in_a_list = wrong.iter().any(|error| is_in_uncorrelated_list(new.schema, &error.path));
     }
-    match (everywhere, at_the_parent) {
-        (true, _) => Blocked::EditOfObject,
-        (false, true) => Blocked::EditOfParent,
-        (false, false) => Blocked::EditOfField,
+    match (everywhere, in_a_list, at_the_parent) {
+        (true, ..) => Blocked::EditOfObject,
+        (false, true, _) => Blocked::EditOfList,
+        (false, false, true) => Blocked::EditOfParent,
+        (false, false, false) => Blocked::EditOfField,
     }
+}
+
+/// Returns whether the path leads through an item of a list whose items the server cannot correlate: an edit of any item then
+/// validates all of them anew.
+fn is_in_uncorrelated_list(schema: &Schema, path: &[PathSegment]) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    let inner = match first {
+        PathSegment::Index(_) if schema.list_type != Some(ListType::Map) => return true,
+        PathSegment::Index(_) => schema.items.as_deref(),
+        PathSegment::Key(key) => schema.properties.get(key).or_else(|| schema.additional_schema()),
+    };
+    inner.is_some_and(|inner| is_in_uncorrelated_list(inner, rest))
 }

@@ -53,6 +53,29 @@ fn a_change_tells_what_it_blocks_whatever_else_changes() {
 }
 
 #[test]
+fn invalid_item_blocks_every_edit_of_its_list_unless_items_are_found_by_key() {
+    let of = |kind: &str, maximum: Value| {
+        let item = json!({"type": "object", "required": ["k"], "properties": {
+            "k": {"type": "string"}, "n": {"type": "integer", "maximum": maximum}}});
+        let mut list = json!({"type": "array", "items": item});
+        if !kind.is_empty() {
+            list["x-kubernetes-list-type"] = json!(kind);
+        }
+        if kind == "map" {
+            list["x-kubernetes-list-map-keys"] = json!(["k"]);
+        }
+        json!({"type": "object", "properties": {"f": list}})
+    };
+    let blocks = |kind: &str| {
+        let report = of_spec(of(kind, json!(9)), of(kind, json!(5)));
+        report.findings.first().expect("a finding").blocks.clone().unwrap_or_default()
+    };
+    assert_eq!(blocks(""), "create, any edit of the list");
+    assert_eq!(blocks("atomic"), "create, any edit of the list");
+    assert_eq!(blocks("map"), "create, edit of the field");
+}
+
+#[test]
 fn a_rule_for_new_objects_alone_blocks_no_edit() {
     let of = |rules: Value| json!({"type": "object", "properties": {"a": {"type": "string", "x-kubernetes-validations": rules}}});
     let blocks = |rule: Value| {
