@@ -14,7 +14,7 @@ use crate::error_text::place;
 use crate::escape::terminal_safe;
 use crate::finding_card::{CardStyle, FindingCard, object_name, rule_and_check, waivable, weight};
 use crate::finding_text::{CardHead, VALUE_LIMIT, card_head, fact, finding_text, witness_lines};
-use crate::object_rows::{folded_rows, object_rows};
+use crate::object_rows::{differ, folded_rows, object_rows};
 use crate::theme::{Role, Theme, severity_role};
 use crate::witness_excerpt;
 use crate::words::{column_width, hang, pad, shorten};
@@ -324,9 +324,14 @@ fn checks(causes: &[&Cause]) -> String {
     counts.iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-/// A row for each object that refuses: its causes, what they affect, and what to do now. Rows that are alike are one.
+/// A row for each object that refuses: its causes, what they affect, and what to do now. Rows that are alike are one;
+/// nothing if no row differs from the others.
 fn table(loud: &[&Cause], findings: &[Finding], look: Look) -> String {
-    let objects = if look.verbose { object_rows(loud, findings) } else { folded_rows(loud, findings) };
+    let objects = object_rows(loud, findings);
+    if !differ(&objects) {
+        return String::new();
+    }
+    let objects = if look.verbose { objects } else { folded_rows(loud, findings) };
     let mut rows = vec![["OBJECT", "CAUSES", "AFFECTED", "WHAT NOW"].map(ToOwned::to_owned)];
     for object in objects.iter().take(ROWS) {
         let safe = terminal_safe(&object.name).into_owned();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_objects::text::counted;
-use pushback_objects::{Audience, Finding, RemedyKind, Severity, Verdict};
+use pushback_objects::{Audience, Finding, Remedy, RemedyKind, Severity, Verdict};
 use pushback_preflight::cause::{Cause, LiveTotal, live_total};
 use pushback_preflight::registry;
 
@@ -116,35 +116,57 @@ fn refusing<'f>(loud: &[&Cause], findings: &'f [Finding]) -> Vec<Refusing<'f>> {
     objects
 }
 
-/// The next step for an object with these findings.
+/// The next step for an object with these findings: that of the first way out, so that the table and the cards agree.
 fn what_now(findings: &[&Finding], live: Option<&LiveTotal>) -> String {
     let moves = |finding: &&Finding| {
         registry::answered_by_moving_objects().any(|(rule, check)| rule == finding.rule && check == finding.check)
     };
-    let concerns_clients = |finding: &&Finding| finding.remedies.iter().any(|it| it.kind == RemedyKind::Accept);
     // What is moved as it is needs no correction.
     let to_correct = live_total(findings.iter().copied().filter(|finding| !moves(finding)));
     let to_correct = to_correct.map_or(0, |live| live.affected);
-    match live {
-        _ if to_correct > 0 => format!("correct {} first", counted(to_correct, "object")),
-        _ if first_kind(findings) == Some(RemedyKind::AskCluster) => "check against the cluster".to_owned(),
-        _ if findings.iter().any(moves) => "move its objects: --storage=bridge".to_owned(),
-        _ if findings.iter().any(concerns_clients) => "move its clients first".to_owned(),
-        Some(live) if live.examined > 0 => "none is affected: accept it".to_owned(),
-        _ if findings.iter().all(|finding| finding.verdict == Verdict::Unknown) => "judge it by hand".to_owned(),
-        _ if concerns_stored_objects(findings) => "check against the cluster".to_owned(),
-        _ => "see its fix".to_owned(),
+    let Some(first) = first_way(findings) else {
+        let is_undecided = findings.iter().all(|finding| finding.verdict == Verdict::Unknown);
+        return if is_undecided { "judge it by hand" } else { "change the manifest" }.to_owned();
+    };
+    match first.kind {
+        RemedyKind::MoveObjects => move_objects(first),
+        RemedyKind::CorrectObjects if to_correct > 0 => format!("correct {} first", counted(to_correct, "object")),
+        RemedyKind::CorrectObjects => "correct the objects first".to_owned(),
+        RemedyKind::AskCluster => "check against the cluster".to_owned(),
+        RemedyKind::Keep => "keep it, or move its content away".to_owned(),
+        RemedyKind::Grant => "grant the permission".to_owned(),
+        RemedyKind::Configure if live.is_some_and(|live| live.examined > 0 && live.affected == 0) => {
+            "none is affected: accept it".to_owned()
+        }
+        RemedyKind::Configure => "accept it in the policy".to_owned(),
+        RemedyKind::Accept => "move its clients first".to_owned(),
+        RemedyKind::Change => "change the manifest".to_owned(),
     }
+}
+
+/// `move its objects: --storage=bridge`, with the option that the commands of the way out use.
+fn move_objects(way: &Remedy) -> String {
+    let mut arguments = way.commands.iter().flat_map(|command| command.split(' '));
+    match arguments.find(|argument| argument.starts_with("--storage=")) {
+        Some(option) => format!("move its objects: {option}"),
+        None => "move its objects first".to_owned(),
+    }
+}
+
+/// The first way out for who deploys; accepting is the next step only if there is nothing else to do.
+fn first_way<'f>(findings: &[&'f Finding]) -> Option<&'f Remedy> {
+    let ways = || findings.iter().flat_map(|finding| &finding.remedies).filter(|it| it.audience == Audience::Deployer);
+    ways().find(|way| way.kind != RemedyKind::Accept).or_else(|| ways().next())
+}
+
+/// Returns whether any row differs from the others in what is affected or in the next step.
+#[must_use]
+pub fn differ(rows: &[ObjectRow]) -> bool {
+    rows.windows(2).any(|pair| (&pair[0].affected, &pair[0].now) != (&pair[1].affected, &pair[1].now))
 }
 
 /// Returns whether these are findings of a CRD, one of them about objects that may be stored.
 fn concerns_stored_objects(findings: &[&Finding]) -> bool {
     let is_of_a_crd = findings.iter().all(|finding| finding.object.is_definition());
     is_of_a_crd && findings.iter().any(|finding| finding.effect.is_some())
-}
-
-/// The kind of the first way out for who deploys.
-fn first_kind(findings: &[&Finding]) -> Option<RemedyKind> {
-    let mut remedies = findings.iter().flat_map(|finding| &finding.remedies);
-    remedies.find(|remedy| remedy.audience == Audience::Deployer).map(|remedy| remedy.kind)
 }

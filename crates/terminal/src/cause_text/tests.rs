@@ -3,7 +3,7 @@
 use console::measure_text_width;
 use insta::assert_snapshot;
 use pushback_objects::finding::LiveObjects;
-use pushback_objects::{ObjectRef, Verdict};
+use pushback_objects::{ObjectRef, Remedy, RemedyKind, Verdict};
 use serde_json::json;
 
 use super::*;
@@ -38,6 +38,7 @@ fn shown(findings: Vec<Finding>, look: Look) -> String {
 fn several() -> Vec<Finding> {
     let mut live = finding("b.ex.com", "spec.mode", Severity::Error);
     live.live_objects = Some(LiveObjects::exactly(1, 7, vec!["shop/web".into()]));
+    live.remedies = vec![Remedy::deployer(RemedyKind::CorrectObjects, "correct `spec.mode` of shop/web first")];
     let mut waived = finding("c.ex.com", "spec.waived", Severity::Info);
     waived.waived = Some("reviewed".into());
     let mut unknown = finding("b.ex.com", "spec.rules", Severity::Error);
@@ -64,6 +65,7 @@ fn what_affects_objects_comes_first_and_the_table_last() {
         error[CRDUpgradeSafety/pattern]: field "mode": pattern added: "^a$"
            = at:      b.ex.com v1 spec.mode
            = effect:  rejected; 1 of 7 objects affected: shop/web
+           = do:      correct `spec.mode` of shop/web first
            = fix:     leave pattern out
            = fingerprint: d2bb898ee5666cc5d841407a37ca9edd
 
@@ -87,7 +89,7 @@ fn what_affects_objects_comes_first_and_the_table_last() {
 
         OBJECT    CAUSES  AFFECTED     WHAT NOW
         b.ex.com  3       1 of 7       correct 1 object first
-        a.ex.com  2       not counted  check against the cluster
+        a.ex.com  2       not counted  change the manifest
     "#);
 }
 
@@ -104,9 +106,36 @@ fn rows_of_the_table_that_are_alike_are_one() {
     assert_snapshot!(table(LOOK), @r"
     OBJECT          CAUSES  AFFECTED     WHAT NOW
     b.ex.com        3       1 of 7       correct 1 object first
-    10 definitions  2       not counted  check against the cluster
+    10 definitions  2       not counted  change the manifest
     ");
     assert_eq!(table(Look { verbose: true, ..LOOK }).lines().count(), 12, "--verbose shows each");
+}
+
+#[test]
+fn table_whose_rows_do_not_differ_is_left_out() {
+    let alike = ["a", "b"].map(|name| finding(&format!("{name}.ex.com"), "spec.path", Severity::Error));
+    assert!(!shown(alike.to_vec(), LOOK).contains("WHAT NOW"));
+}
+
+/// No remedy asks to compare with the cluster: the findings may come from one.
+#[test]
+fn next_step_is_that_of_the_first_remedy() {
+    let now = |remedies: Vec<Remedy>| {
+        let one = Finding { remedies, ..finding("a.ex.com", "spec.path", Severity::Error) };
+        let causes = causes(std::slice::from_ref(&one));
+        object_rows(&causes.iter().collect::<Vec<_>>(), &[one])[0].now.clone()
+    };
+    let way = |kind, command: &str| Remedy::deployer(kind, "step").commands([command.to_owned()]);
+    assert_eq!(now(vec![]), "change the manifest");
+    assert_eq!(now(vec![way(RemedyKind::AskCluster, "pushback check")]), "check against the cluster");
+    assert_eq!(
+        now(vec![way(RemedyKind::MoveObjects, "pushback apply --storage=migrate -y")]),
+        "move its objects: --storage=migrate"
+    );
+    assert_eq!(now(vec![way(RemedyKind::MoveObjects, "pushback storage migrate a")]), "move its objects first");
+    let accept = way(RemedyKind::Accept, "pushback apply --waive=x=y");
+    assert_eq!(now(vec![accept.clone()]), "move its clients first");
+    assert_eq!(now(vec![accept, way(RemedyKind::Keep, "kubectl annotate x")]), "keep it, or move its content away");
 }
 
 #[test]
