@@ -37,6 +37,25 @@ pub struct GivenPlan {
     pub source: PlanSource,
 }
 
+/// Returns the wanted CRD with the versions that only the live one has, except those that are known otherwise.
+#[must_use]
+pub fn with_versions_of(live: &Value, wanted: &Value, is_known: impl Fn(&str) -> bool) -> Value {
+    let mut both = wanted.clone();
+    let wanted = Crd::of(wanted);
+    let entries = live.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let gone = entries.filter(|entry| {
+        let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+        wanted.version(name).is_none() && !is_known(name)
+    });
+    if let Some(versions) = both.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
+        versions.extend(gone.cloned());
+    }
+    if let (Some(status), Value::Object(both)) = (live.get("status"), &mut both) {
+        both.insert("status".to_owned(), status.clone());
+    }
+    both
+}
+
 impl GivenPlan {
     /// Reads a `ConversionPlan` document.
     ///
@@ -68,22 +87,8 @@ impl GivenPlan {
     /// Everything that does not fit the definition.
     pub fn converter(&self, live: Option<&Value>, wanted: &Value) -> Result<Converter, Vec<InputError>> {
         let plan = self.plan();
-        let mut both = wanted.clone();
-        if let Some(live) = live {
-            let wanted = Crd::of(wanted);
-            let is_kept = |name: &str| plan.schemas.iter().any(|placed| placed.value.0 == name);
-            let entries = live.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-            let gone = entries.filter(|entry| {
-                let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
-                wanted.version(name).is_none() && !is_kept(name)
-            });
-            if let Some(versions) = both.pointer_mut("/spec/versions").and_then(Value::as_array_mut) {
-                versions.extend(gone.cloned());
-            }
-            if let (Some(status), Value::Object(both)) = (live.get("status"), &mut both) {
-                both.insert("status".to_owned(), status.clone());
-            }
-        }
+        let is_kept = |name: &str| plan.schemas.iter().any(|placed| placed.value.0 == name);
+        let both = live.map_or_else(|| wanted.clone(), |live| with_versions_of(live, wanted, is_kept));
         compile(&plan, &both)
     }
 

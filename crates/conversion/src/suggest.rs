@@ -45,8 +45,8 @@ pub fn suggestions(converter: &Converter) -> Vec<Suggestion> {
         let mut found: Vec<(f64, bool, usize, usize)> = Vec::new();
         for (index, one) in gone.iter().enumerate() {
             for (other_index, other) in come.iter().enumerate() {
-                let likeness = likeness(converter, one, other);
-                found.extend(likeness.map(|(similarity, is_move)| (similarity, is_move, index, other_index)));
+                let fit = fit(converter, one, other);
+                found.extend(fit.map(|(similarity, is_move)| (similarity, is_move, index, other_index)));
             }
         }
         let (mut by_gone, mut by_come) = (vec![0; gone.len()], vec![0; come.len()]);
@@ -85,7 +85,7 @@ pub fn suggestions(converter: &Converter) -> Vec<Suggestion> {
 }
 
 /// How much the names of two fields of the same shape resemble each other, and whether one would be moved.
-fn likeness(converter: &Converter, gone: &Operation, come: &Operation) -> Option<(f64, bool)> {
+fn fit(converter: &Converter, gone: &Operation, come: &Operation) -> Option<(f64, bool)> {
     let (parent, name) = come.newer.split_field()?;
     let (_, old_name) = gone.older.split_field()?;
     if name.len() > LONGEST || old_name.len() > LONGEST {
@@ -102,10 +102,25 @@ fn likeness(converter: &Converter, gone: &Operation, come: &Operation) -> Option
     if is_move && crosses_items(&gone.older, &come.newer) {
         return None;
     }
-    let (one, other) = (old_name.to_lowercase(), name.to_lowercase());
+    Some((likeness(old_name, name), is_move))
+}
+
+/// Returns from 0 to 1 how much the names of two fields resemble each other.
+#[must_use]
+pub fn likeness(one: &str, other: &str) -> f64 {
+    if one.len().max(other.len()) > LONGEST {
+        return 0.0;
+    }
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
     let similarity = strsim::jaro_winkler(&one, &other).max(strsim::normalized_damerau_levenshtein(&one, &other));
     let contains = one.contains(&other) || other.contains(&one);
-    Some((if contains { similarity.max(LEAST) } else { similarity }, is_move))
+    if contains { similarity.max(LEAST) } else { similarity }
+}
+
+/// Returns whether one field may be the other one under another name.
+#[must_use]
+pub fn resembles(one: &str, other: &str) -> bool {
+    likeness(one, other) >= LEAST
 }
 
 /// Whether a move would lead out of the items of a list, or into them.

@@ -39,15 +39,23 @@ pub fn converted(report: &ConvertReport, to: &str) -> String {
     text
 }
 
-/// Steps of a plan with what fields may have become. Nothing of it applies before somebody copies it.
+/// Draft of a conversion plan, with what fields may have become. It decides nothing: a field without a counterpart needs a
+/// reason before the plan is accepted. `name` is that of the CRD, `None` for the steps of a plan that exists.
 #[must_use]
-pub fn draft(suggestions: &[Suggestion]) -> String {
+pub fn draft(name: Option<&str>, suggestions: &[Suggestion]) -> String {
+    let mut text = match name {
+        None => String::new(),
+        Some(name) => format!(
+            "# A draft: check each line, and give a reason for each field that is removed.\napiVersion: \
+             pushback.dev/v1alpha1\nkind: ConversionPlan\nmetadata: {{name: {name}}}\npolicy: {{unassessed: error, bag: \
+             annotation}}\n"
+        ),
+    };
     if suggestions.is_empty() {
-        return "# Nothing to suggest: every field of a version has a counterpart in the next one.\n".to_owned();
+        text += "# Nothing to suggest: every field of a version has a counterpart in the next one.\n";
+        return text;
     }
-    let mut text = String::from(
-        "# A draft. Copy the correct lines into the conversion plan, and give a reason for each field that is removed.\nsteps:\n",
-    );
+    text += "steps:\n";
     let mut rest = suggestions;
     while let Some(first) = rest.first() {
         let count = rest.iter().take_while(|one| (&one.from, &one.to) == (&first.from, &first.to)).count();

@@ -4,18 +4,23 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use pushback_conversion::plan::Unassessed;
-use pushback_conversion::{ConversionPlan, Converter, compile};
+use pushback_conversion::{ConversionPlan, Converter, compile, with_versions_of};
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_manifest::yaml::{Limits, load};
 use pushback_manifest::{InputError, files};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
+use pushback_storage::definitions;
 use pushback_system::bounded_file::read_text;
 use pushback_system::environment::reason;
 use serde_json::Value;
 
+use crate::run::Run;
+use crate::run::connect::ClusterOptions;
 use crate::run::conversion_files::{self, FileRole};
 use crate::run::error::CommandError;
+use crate::run::options::NamespaceOptions;
+use crate::run::signals::until_stopped;
 
 /// The files that a conversion needs.
 #[derive(Clone, Debug)]
@@ -36,20 +41,16 @@ impl ConversionFiles {
         Ok(compile(&plan, &definition)?)
     }
 
-    /// The same, with fields that nobody has decided about kept in the bag.
-    ///
-    /// # Errors
-    /// As for [`ConversionFiles::converter`].
-    pub fn draft(&self) -> Result<Converter, CommandError> {
-        let (plan, definition) = self.read()?;
-        Ok(compile(&ConversionPlan { unassessed: Unassessed::Stash, ..plan }, &definition)?)
-    }
-
     /// Reads plan and CRD.
     ///
     /// # Errors
     /// A file cannot be read, or does not hold exactly one of them.
     pub fn read(&self) -> Result<(ConversionPlan, Value), CommandError> {
+        self.read_named(None)
+    }
+
+    /// Reads plan and CRD. `name` chooses one of several CRDs.
+    fn read_named(&self, name: Option<&str>) -> Result<(ConversionPlan, Value), CommandError> {
         let plan = match &self.plan {
             None => None,
             Some(path) => {
@@ -60,12 +61,51 @@ impl ConversionFiles {
         let crds = text(&self.definition)?;
         let crds = conversion_files::parse(&files::shown(&self.definition), crds.as_bytes(), &[FileRole::Crds])?;
         let mut definitions = crds.crds;
-        definitions.retain(|document| plan.as_ref().is_none_or(|plan| plan.name == document.value.name()));
-        let what = plan.as_ref().map_or_else(|| DEFINITION.to_owned(), |plan| format!("definition {}", plan.name));
+        let name = name.or(plan.as_ref().map(|plan| plan.name.as_str()));
+        definitions.retain(|document| name.is_none_or(|name| name == document.value.name()));
+        let what = name.map_or_else(|| DEFINITION.to_owned(), |name| format!("definition {name}"));
         let definition = only(definitions, &self.definition, &what)?;
         let plan = plan.unwrap_or_else(|| ConversionPlan::derived(&definition));
         Ok((plan, definition.value))
     }
+}
+
+/// A draft of a conversion plan.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The CRD, and the plan to complete.
+    pub files: ConversionFiles,
+    /// Name of the CRD, if the file has several.
+    pub name: Option<String>,
+}
+
+impl Draft {
+    /// Compiles the plan with fields that it does not name kept in the bag.
+    ///
+    /// # Errors
+    /// As for [`ConversionFiles::converter`].
+    pub fn converter(&self) -> Result<Converter, CommandError> {
+        let (plan, definition) = self.files.read_named(self.name.as_deref())?;
+        compiled(plan, &definition)
+    }
+
+    /// Compiles the plan for the versions of the CRD on the cluster, too.
+    ///
+    /// # Errors
+    /// A file cannot be read, the plan is wrong, or the cluster cannot be reached or lacks the CRD.
+    pub async fn live_converter(&self, run: &mut Run, options: &ClusterOptions) -> Result<Converter, CommandError> {
+        let (plan, wanted) = self.files.read_named(self.name.as_deref())?;
+        let connected = super::connected(run, options, &NamespaceOptions::default()).await?;
+        let reading = async { Ok(definitions::one(&*connected.cluster, &connected.definitions, wanted.name()).await?) };
+        let live = until_stopped(run.stop.clone(), reading).await?;
+        let is_known = |name: &str| plan.schemas.iter().any(|placed| placed.value.0 == name);
+        let both = with_versions_of(&live, &wanted, is_known);
+        compiled(plan, &both)
+    }
+}
+
+fn compiled(plan: ConversionPlan, definition: &Value) -> Result<Converter, CommandError> {
+    Ok(compile(&ConversionPlan { unassessed: Unassessed::Stash, ..plan }, definition)?)
 }
 
 fn only<T>(mut documents: Vec<T>, path: &Path, what: &str) -> Result<T, CommandError> {
