@@ -281,18 +281,22 @@ fn held_by_finalizers(outcome: &Outcome) -> Vec<String> {
     hints
 }
 
-/// The command that leads out of what refuses: that of the worst cause for which there is one. A waiver is the next step only
-/// where nothing else refuses.
-fn next(report: &RunReport) -> Option<String> {
+/// The commands that lead out of what refuses, in their order: those of the worst cause for which there are some. A waiver is the
+/// next step only where nothing else refuses.
+fn next(report: &RunReport) -> Vec<String> {
     let causes = causes(&report.findings);
     let refusing = || causes.iter().filter(|cause| cause.severity == Severity::Error && !cause.is_waived());
     let has_command = |way: &&Remedy| way.audience == Audience::Deployer && !way.commands.is_empty();
     let is_waiver = |way: &&Remedy| way.kind == RemedyKind::Accept;
     let ways = || refusing().flat_map(|cause| &cause.remedies).filter(has_command);
     let all_waivable = refusing().all(|cause| cause.remedies.iter().filter(has_command).any(|way| is_waiver(&way)));
-    let way = ways().find(|way| !is_waiver(way)).or_else(|| ways().next().filter(|_| all_waivable))?;
-    Some(format!("next: {}", way.commands.first()?))
+    let way = ways().find(|way| !is_waiver(way)).or_else(|| ways().next().filter(|_| all_waivable));
+    let commands = way.into_iter().flat_map(|way| &way.commands).take(COMMANDS).enumerate();
+    commands.map(|(index, command)| format!("{}: {command}", if index == 0 { "next" } else { "then" })).collect()
 }
+
+/// Most commands of one way out that hints name.
+const COMMANDS: usize = 6;
 
 /// What would let changes through that affect no object that is there: the setting, and what it accepts.
 fn decidable<'f>(refusing: impl Iterator<Item = &'f Finding>) -> Option<String> {
