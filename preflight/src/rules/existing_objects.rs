@@ -60,7 +60,7 @@ impl Rule for ExistingObjects {
     }
 
     fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
-        let correct = correct_objects(finding, &facts.invocation).filter(|_| finding.remedy.is_some());
+        let correct = correct_objects(facts, finding).filter(|_| finding.remedy.is_some());
         correct.into_iter().chain(finding.remedy.iter().map(Remedy::author)).collect()
     }
 

@@ -1,16 +1,27 @@
 //! What to do about objects in old versions: the commands, in their order. Carried out literally they make the finding
 //! go and bring no other.
 
-use pushback_crd::definition::{Blocker, Crd, StoredState};
+use pushback_crd::definition::path::field_path;
+use pushback_crd::definition::{Blocker, Crd, LossKind, PairLoss, StoredState, Upgrade, listed, pair_losses};
+use pushback_crd::stack;
 use pushback_objects::finding::Finding;
 use pushback_objects::invocation::Invocation;
 use pushback_objects::remedy::{Remedy, RemedyKind};
+use serde_json::Value;
 
-use crate::facts::Facts;
-use crate::rules::crd_upgrade_safety::version_clients;
+use crate::facts::{Change, Facts};
+use crate::rules::crd_upgrade_safety::{lost_field, version_clients};
+use crate::rules::remedies::correct_objects;
 
-/// The remedy for a version that is removed and that objects may be stored in.
-pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
+/// File that a drafted conversion plan is written to.
+const PLAN: &str = "conversion-plan.yaml";
+
+/// Most renamed fields that a step names.
+const RENAMES: usize = 4;
+
+/// The remedy for a version that is removed and that objects may be stored in. `with` names the fields that other versions
+/// need if it is kept, as `, and keep spec.a in "v1" too`.
+pub(super) fn of_removal(old: &Crd<'_>, version: &str, with: &str) -> String {
     let state = StoredState::of(old.value);
     let definition = &state.definition;
     let migrate = migrate(definition);
@@ -24,7 +35,7 @@ pub(super) fn of_removal(old: &Crd<'_>, version: &str) -> String {
             _ => "keep it with `storage: false`",
         };
         return format!(
-            "{kept}, run `{migrate}` once that is deployed, and remove it in a later release; or deploy this one with \
+            "{kept}{with}, run `{migrate}` once that is deployed, and remove it in a later release; or deploy this one with \
              `--storage=bridge`"
         );
     }
@@ -83,7 +94,8 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         let step = "deploy it with `--storage=bridge`, which carries the objects over first; judge that against the cluster: \
                     files do not show what is stored";
         let command = again.with("--cluster", "kube").with("--storage", "bridge");
-        return vec![accepting_clients(Remedy::deployer(RemedyKind::AskCluster, step), command, finding)];
+        let ask = accepting_clients(Remedy::deployer(RemedyKind::AskCluster, step), command, finding);
+        return convert(facts, finding).into_iter().chain([ask]).collect();
     }
     let state = StoredState::of(live);
     let definition = state.definition.as_str();
@@ -97,9 +109,18 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         _ if !goes && state.storage.as_deref() == Some(version) => vec![debt()],
         None => vec![debt()],
         Some(_) if state.storage.as_deref() == Some(version) => {
-            let step = "apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would \
-                        lose a field";
-            vec![accepting_clients(with_steps(step), again.with("--storage", "bridge"), finding)]
+            let has_objects = finding.live_objects.as_ref().is_none_or(|live| live.examined > 0);
+            let step = match has_objects {
+                true => {
+                    "apply with `--storage=bridge`: objects are carried over first, and nothing is written if one would lose a \
+                     field"
+                }
+                false => {
+                    "apply with `--storage=bridge`: it proves that no object is stored, and takes the version off the list"
+                }
+            };
+            let bridge = accepting_clients(with_steps(step), again.with("--storage", "bridge"), finding);
+            convert(facts, finding).filter(|_| has_objects).into_iter().chain([bridge]).collect()
         }
         Some(is_served) => {
             let moves = with_steps("apply with `--storage=migrate`: objects are moved first");
@@ -115,6 +136,87 @@ pub(super) fn ways(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
             vec![moves, with_steps(by_hand).commands(commands)]
         }
     }
+}
+
+/// Converts the stored objects by a plan, where a field that the new version lacks seems to have another name there.
+fn convert(facts: &Facts, finding: &Finding) -> Option<Remedy> {
+    let change = facts.changes.find(&finding.object.key())?;
+    let (live, wanted) = (change.live.as_deref()?, change.after()?);
+    let from = finding.version.as_deref()?;
+    let to = StoredState::of(wanted).storage?;
+    let is_bridged = Crd::of(wanted).version(from).is_none();
+    if !is_bridged || facts.conversion_plan(&StoredState::of(live).definition).is_some() {
+        return None;
+    }
+    let renames = renames(facts, (live, wanted), (from, &to));
+    (!renames.is_empty()).then(|| by_a_plan(facts, finding, &renames)).flatten()
+}
+
+/// Fields that seem to have another name in the other version: `spec.colour` may be `spec.color`.
+fn renames(facts: &Facts, (live, wanted): (&Value, &Value), (from, to): (&str, &str)) -> Vec<String> {
+    let upgrade = Upgrade::of(live, wanted, facts.cluster.judged_server());
+    let losses = stack::with_room(|| pair_losses((live, from), (wanted, to))).unwrap_or_default();
+    let renamed = |loss: &PairLoss| {
+        let name = lost_field::renamed_to(&upgrade, (from, to), &loss.path)?;
+        Some(format!("`{}` of {from} may be `{name}` of {to}", field_path(&loss.path)))
+    };
+    losses.iter().filter(|loss| loss.kind == LossKind::Field).filter_map(renamed).collect()
+}
+
+/// Drafts a conversion plan, and applies with it.
+fn by_a_plan(facts: &Facts, finding: &Finding, renames: &[String]) -> Option<Remedy> {
+    let change = facts.changes.find(&finding.object.key())?;
+    let guess = if renames.is_empty() { String::new() } else { format!("{}: ", listed(renames, RENAMES)) };
+    let draft = format!("{guess}draft a conversion plan, and check each of its lines");
+    let apply = "apply with the plan and `--storage=bridge`, which converts the objects first".to_owned();
+    let again = match facts.are_of_a_server() {
+        true => facts.invocation.clone(),
+        false => facts.invocation.with("--cluster", "kube"),
+    };
+    let again = again.with_flag("-f").with_flag(PLAN).with("--storage", "bridge");
+    let suggest = format!("{} > {PLAN}", suggest(facts, change)?);
+    let with_plan = version_clients::accepting(&again, finding).to_string();
+    let mut remedy = accepting_clients(Remedy::deployer(RemedyKind::MoveObjects, draft), again, finding);
+    remedy.steps.insert(1, apply);
+    Some(remedy.commands([suggest, with_plan]))
+}
+
+/// The command that drafts a conversion plan for a CRD of the manifests; `None` if no file has it.
+pub(super) fn suggest(facts: &Facts, change: &Change) -> Option<String> {
+    let file = change.positions.as_ref().map(|positions| positions.file())?;
+    let is_file = !file.is_empty() && file != "-" && !file.contains("://");
+    let suggest = ["storage", "suggest", change.object.name.as_str(), "--crd", file, "--live"];
+    is_file.then(|| facts.invocation.command(&suggest).to_string())
+}
+
+/// The ways out of a finding about objects that `--storage` cannot carry over.
+pub(crate) fn ways_past_obstacle(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
+    let author = finding.remedy.iter().map(Remedy::author);
+    let Some(change) = facts.changes.find(&finding.object.key()) else { return author.collect() };
+    let (Some(live), Some(wanted)) = (change.live.as_deref(), change.after()) else { return author.collect() };
+    let state = StoredState::of(live);
+    let own: Vec<Remedy> = match finding.check.as_str() {
+        "loss" => {
+            let from = state.storage.unwrap_or_default();
+            let is_bridged = Crd::of(wanted).version(&from).is_none();
+            let to = finding.version.clone().unwrap_or_default();
+            let renames = renames(facts, (live, wanted), (&from, &to));
+            let of_clients = Finding { version: Some(from), ..finding.clone() };
+            let plan = is_bridged.then(|| by_a_plan(facts, &of_clients, &renames)).flatten();
+            plan.into_iter().chain(correct_objects(facts, finding)).collect()
+        }
+        "conversion" => {
+            let step = "correct the object that the message names, or the plan, and run it again";
+            vec![Remedy::deployer(RemedyKind::CorrectObjects, step).commands([facts.invocation.to_string()])]
+        }
+        "resume" => {
+            let step = "apply with `--storage=bridge` and the same conversion plan, so that the conversion continues";
+            let again = facts.invocation.with("--storage", "bridge").to_string();
+            vec![Remedy::deployer(RemedyKind::MoveObjects, step).commands([again])]
+        }
+        _ => Vec::new(),
+    };
+    own.into_iter().chain(author).collect()
 }
 
 /// Moves the objects of a CRD to its storage version before the same run is repeated.

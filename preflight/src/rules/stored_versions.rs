@@ -251,7 +251,7 @@ impl<'a> Subject<'a> {
             .finding(REMOVAL, Verdict::Breaking, version, message)
             .values(Some(version.into()), None)
             .bound_to(&json!([self.live.stored, self.live.storage, self.storage]))
-            .remedy(stored_remedy::of_removal(&self.old, version));
+            .remedy(stored_remedy::of_removal(&self.old, version, ""));
         finding.effect = Some("unreadable".to_owned());
         finding.live_objects = objects.map(|objects| LiveObjects::exactly(objects, objects, Vec::new()));
         finding.repeats.push(told_at(crd_upgrade_safety::NAME, REMOVAL, Some(version), None));

@@ -100,6 +100,9 @@ fn follow(old: &Value, new: &Value, finding: &Finding) -> Option<Value> {
     let mut after = new.clone();
     if remedy.starts_with("keep serving ") || remedy.starts_with("keep \"") {
         keep_version(old, &mut after, name, remedy)?;
+        for (field, other) in fields_to_add(remedy) {
+            copy_field(old, name, &mut after, other, field)?;
+        }
         return Some(after);
     }
     let path = finding.path.as_deref().unwrap_or_default();
@@ -125,14 +128,16 @@ fn follow(old: &Value, new: &Value, finding: &Finding) -> Option<Value> {
             required.retain(|name| !names.as_array().is_some_and(|names| names.contains(name)));
         }
         "existingFieldRemoval" => {
-            let (parent, field) = path.rsplit_once('.')?;
-            let kept = before?.clone();
+            let kept = remedy.split(", deprecated in").next()?;
+            let others = kept.split('"').skip(1).step_by(2).filter(|other| *other != name);
+            [name].into_iter().chain(others).try_for_each(|to| copy_field(old, name, &mut after, to, path))?;
+        }
+        "crossVersionLoss" if remedy.starts_with("name the field in the schema of") => {
+            copy_field(old, finding.old.as_ref()?.as_str()?, &mut after, name, path)?;
+        }
+        "crossVersionLoss" if remedy.starts_with("set `nullable: true`") => {
             let root = version_mut(&mut after, name)?.pointer_mut("/schema/openAPIV3Schema")?;
-            let parent = node_mut(root, parent)?;
-            if parent.get("properties").is_none() {
-                parent["properties"] = Value::Object(Map::new());
-            }
-            parent["properties"][field] = kept;
+            node_mut(root, path)?["nullable"] = json!(true);
         }
         "enum" if before?.get("enum").is_some() => {
             let values = before?.get("enum")?.as_array()?.clone();
@@ -155,6 +160,31 @@ fn follow(old: &Value, new: &Value, finding: &Finding) -> Option<Value> {
         _ => return None,
     }
     Some(after)
+}
+
+/// The fields that other versions need too, as `spec.a` and "v1".
+fn fields_to_add(remedy: &str) -> Vec<(&str, &str)> {
+    let clause = remedy.split_once(", and keep `").and_then(|(_, rest)| rest.split_once("\" too")).map(|(it, _)| it);
+    let entries = clause.into_iter().flat_map(|clause| clause.split("\", `"));
+    entries.filter_map(|entry| entry.split_once("` in \"")).collect()
+}
+
+/// Adds a field of the old definition to a version of the new one, with the objects that it is in.
+fn copy_field(old: &Value, from: &str, after: &mut Value, to: &str, path: &str) -> Option<()> {
+    let (parent, field) = path.rsplit_once('.').unwrap_or(("", path));
+    let source = version(old, from)?.pointer("/schema/openAPIV3Schema")?;
+    let kept = node(source, path)?.clone();
+    if node(version(after, to)?.pointer("/schema/openAPIV3Schema")?, parent).is_none() {
+        copy_field(old, from, after, to, parent)?;
+        return Some(());
+    }
+    let root = version_mut(after, to)?.pointer_mut("/schema/openAPIV3Schema")?;
+    let parent = node_mut(root, parent)?;
+    if parent.get("properties").is_none() {
+        parent["properties"] = Value::Object(Map::new());
+    }
+    parent["properties"][field] = kept;
+    Some(())
 }
 
 /// The version as it was, stored in no more; what else the advice says of it.

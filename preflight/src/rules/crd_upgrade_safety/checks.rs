@@ -5,6 +5,7 @@ use pushback_crd::definition::Blocked;
 use pushback_crd::schema::contain::Effect;
 use serde::Deserialize;
 
+use super::lost_field;
 use super::remedy::{self, Remedy};
 use crate::rule::{Order, Setting, SettingKind};
 use crate::rules::levels::Level;
@@ -214,7 +215,7 @@ const ROWS: [Check; 62] = [
     Check {
         is_of_a_schema: true,
         consequence: Some((Effect::Pruned, Blocked::Read)),
-        remedy: Remedy::Of(remedy::lost_between_versions),
+        remedy: Remedy::Of(lost_field::between_versions),
         ..row("crossVersionLoss", "a field is lost between two versions, as conversion None only rewrites apiVersion")
     },
     Check {
@@ -269,10 +270,7 @@ const ROWS: [Check; 62] = [
         validator: "NoExistingFieldRemoved",
         listing: Listing::Prohibited,
         readers_pass_over_it: true,
-        remedy: Remedy::Text(
-            "keep the field, deprecated in its description, until no object uses it; or remove it in a new version with a \
-             conversion webhook",
-        ),
+        remedy: Remedy::Of(lost_field::removed),
         ..field("existingFieldRemoval", "a field is no longer in the schema, and is dropped")
     },
     Check { remedy: KEEP_UNKNOWN, ..field("fieldDeclared", "a field is named where any value was kept before") },
@@ -289,7 +287,7 @@ const ROWS: [Check; 62] = [
     },
     Check {
         listing: Listing::Prohibited,
-        remedy: Remedy::Text("keep the default, or serve a new version with another one"),
+        remedy: Remedy::Of(remedy::default),
         ..field("default", "a default of an existing field is added, changed or removed")
     },
     Check {

@@ -4,6 +4,7 @@ use pushback_crd::definition::{DefinitionChange, Place, Proof, Safety, Upgrade};
 use pushback_crd::schema::contain::SchemaStep;
 use pushback_objects::finding::Verdict;
 
+use super::lost_field;
 use crate::rules::stored_remedy;
 
 /// What to do about a finding of a check.
@@ -56,7 +57,11 @@ pub(super) fn perhaps_stored(_: &Upgrade<'_>, change: &DefinitionChange, verdict
 
 /// The remedy for a version that objects are stored in.
 pub(super) fn stay_until_rewritten(upgrade: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
-    Some(stored_remedy::of_removal(&upgrade.old, version_of(change)))
+    let name = version_of(change);
+    // The API server says what is stored: nothing has to be kept then.
+    let with =
+        if upgrade.old.knows_stored_versions() { String::new() } else { lost_field::needed_to_keep(upgrade, name) };
+    Some(stored_remedy::of_removal(&upgrade.old, name, &with))
 }
 
 /// The remedy for another storage version.
@@ -77,17 +82,10 @@ pub(super) fn given_up(upgrade: &Upgrade<'_>, change: &DefinitionChange, verdict
              longer"
         )
     } else {
-        format!("keep serving \"{name}\" and mark it `deprecated: true` for a release")
+        let fields = lost_field::needed_to_keep(upgrade, name);
+        format!("keep serving \"{name}\" and mark it `deprecated: true` for a release{fields}")
     };
     Some(format!("{way}, or set `versions: {{{set}: warn}}` once no client uses it"))
-}
-
-/// The remedy for a field that another version lacks.
-pub(super) fn lost_between_versions(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
-    Some(format!(
-        "name the field in the schema of \"{}\" too, convert with a webhook, or do not serve and store both versions",
-        version_of(change)
-    ))
 }
 
 /// The remedy for objects that another version rejects.
@@ -128,6 +126,16 @@ pub(super) fn unknown_fields(upgrade: &Upgrade<'_>, _: &DefinitionChange, _: Ver
             "set `preserveUnknownFields: false` in the manifest: the live value stays otherwise. Then {name_fields}"
         )
     })
+}
+
+/// The remedy for a default that is added, changed or removed.
+pub(super) fn default(_: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
+    let text = match (&change.old, &change.new) {
+        (None, _) => "leave the field without a default, or serve a new version that has one",
+        (_, None) => "keep the default: stored objects without the field rely on it",
+        _ => "keep the default, or serve a new version with another one",
+    };
+    Some(text.to_owned())
 }
 
 /// The remedy for a changed type.

@@ -12,6 +12,7 @@ mod names;
 mod objects;
 mod planned;
 mod published_lists;
+mod remedies;
 mod version_clients;
 mod whole;
 

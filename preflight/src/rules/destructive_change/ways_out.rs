@@ -30,7 +30,7 @@ pub(super) fn ways_out(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         }
         (DELETED_SHARE, _) => {
             let command = again.with_flag("--patch").to_string();
-            let step = "check that the input is complete; `--patch` deletes nothing";
+            let step = "check that the manifests are complete; `--patch` deletes nothing";
             Some(Remedy::deployer(RemedyKind::Keep, step).commands([command]))
         }
         _ => None,
