@@ -170,7 +170,8 @@ fn rule_name(node: &Node<'_>) -> Option<String> {
     if !is_plain {
         return node.malformed("a name of at most 63 letters, digits, `-`, `_` and `.` that begins with a letter", &[]);
     }
-    let reserved = [finding::SERVER, finding::WAIVERS, registry::POLICY, registry::NONE, registry::DEFAULT];
+    let reserved =
+        [finding::SERVER, finding::STORAGE, finding::WAIVERS, registry::POLICY, registry::NONE, registry::DEFAULT];
     if registry::find(name).is_ok() || reserved.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return node.fail(format!("\"{name}\" is taken; a rule of your own needs another name"), &[]);
     }

@@ -229,10 +229,15 @@ pub fn judge(
     let mut findings = Vec::new();
     let mut judged = Vec::new();
     let server_is_able = server.unable.is_empty();
-    let server_speaks = !server.findings.is_empty() || !server.unable.is_empty();
-    let server =
-        server_speaks.then_some(Ended { name: registry::SERVER, settings: &strict, ending: Ending::Judged(server) });
-    for Ended { name, settings, ending } in ended.into_iter().chain(server) {
+    let (storage, findings_of_server) =
+        server.findings.into_iter().partition(|finding: &Finding| finding.rule == registry::STORAGE);
+    let refusing = [
+        (registry::SERVER, Judgement { findings: findings_of_server, unable: server.unable }),
+        (registry::STORAGE, Judgement { findings: storage, unable: Vec::new() }),
+    ];
+    let refusing = refusing.into_iter().filter(|(_, it)| !it.findings.is_empty() || !it.unable.is_empty());
+    let refusing = refusing.map(|(name, it)| Ended { name, settings: &strict, ending: Ending::Judged(it) });
+    for Ended { name, settings, ending } in ended.into_iter().chain(refusing) {
         let (judgement, skipped) = match ending {
             Ending::Judged(judgement) => (judgement, None),
             Ending::Skipped(reason) => (Judgement::default(), Some(reason)),

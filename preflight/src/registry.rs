@@ -10,7 +10,8 @@ use crate::facts::{Facts, Needs};
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
     ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
-    References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety, permission_validation, stored_versions,
+    References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety, permission_validation, server_refusals,
+    stored_remedy, stored_versions,
 };
 
 /// All rules, in the order in which they run and are listed.
@@ -27,7 +28,7 @@ pub static RULES: &[&dyn Rule] = &[
     &ConversionRoundTrip,
 ];
 
-pub use pushback_objects::finding::{SERVER, WAIVERS};
+pub use pushback_objects::finding::{SERVER, STORAGE, WAIVERS};
 
 pub use crate::rules::crd_upgrade_safety::published_line;
 
@@ -86,8 +87,14 @@ pub fn metas() -> impl Iterator<Item = &'static RuleMeta> {
 /// The ways out of a finding.
 #[must_use]
 pub fn remedies(facts: &Facts, finding: &Finding) -> Vec<Remedy> {
-    let rule = RULES.iter().find(|rule| rule.meta().name == finding.rule);
-    rule.map(|rule| rule.remedies(facts, finding)).unwrap_or_default()
+    match finding.rule.as_str() {
+        SERVER => server_refusals::ways_out(facts, finding),
+        STORAGE => stored_remedy::ways_past_obstacle(facts, finding),
+        name => {
+            let rule = RULES.iter().find(|rule| rule.meta().name == name);
+            rule.map(|rule| rule.remedies(facts, finding)).unwrap_or_default()
+        }
+    }
 }
 
 /// Reviews of the user's rights that the rule is sure to need for a write in this namespace, or one outside of namespaces
@@ -135,7 +142,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_named_once_and_documented() {
-        let mut names = BTreeSet::from([SERVER, WAIVERS, POLICY, NONE, DEFAULT]);
+        let mut names = BTreeSet::from([SERVER, STORAGE, WAIVERS, POLICY, NONE, DEFAULT]);
         for meta in metas() {
             assert!(names.insert(meta.name), "{} is taken", meta.name);
             assert!(!meta.summary.is_empty() && !meta.summary.ends_with('.'), "{}: summary", meta.name);

@@ -13,6 +13,7 @@ use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{Artefact, Checked, Judgement, Memory, ProgramCall, Settings};
+use crate::rules::crd_upgrade_safety::version_clients;
 use crate::rules::upgrade_diff;
 use crate::selection::{Origin, Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
@@ -164,6 +165,7 @@ impl Session {
             let result = report.rules.iter_mut().find(|result| result.name == meta.name);
             result.into_iter().for_each(|result| result.summary = Some(meta.summary.to_owned()));
         }
+        version_clients::repeat_waivers(&mut report.findings);
         for finding in report.findings.iter_mut().filter(|finding| finding.severity != Severity::Info) {
             let remedies = registry::remedies(&self.facts, finding).into_iter();
             finding.remedies = remedies.map(|remedy| remedy.among(&running, is_default_set)).collect();

@@ -279,7 +279,7 @@ pub(crate) fn broad(waivers: &[Waiver], today: &str, findings: &[Finding]) -> Ve
 
 /// Whether waivers apply to a finding at all.
 fn is_waivable(finding: &Finding) -> bool {
-    finding.rule != registry::SERVER && finding.rule != registry::WAIVERS
+    ![registry::SERVER, registry::STORAGE, registry::WAIVERS].contains(&finding.rule.as_str())
 }
 
 /// Number of objects affected by each finding when it was waived, by fingerprint.
@@ -295,6 +295,11 @@ fn remark(waiver: &Waiver, standing: Standing, used: bool, (rules, judged): (&[&
             "notWaivable",
             "what the API server refuses cannot be waived".to_owned(),
             "change the manifest; the server would refuse the write anyway",
+        ),
+        (_, Some(registry::STORAGE)) => (
+            "notWaivable",
+            "stored objects that cannot be carried over cannot be waived".to_owned(),
+            "remove the waiver, and follow the remedies of the finding",
         ),
         (_, Some(name)) if name != registry::POLICY && !rules.contains(&name) && registry::find(name).is_err() => {
             let nearest = suggest::nearest(name, registry::metas().map(|meta| meta.name));

@@ -1,6 +1,7 @@
 //! The ways out of a refusal, followed to the letter on a real API server: the commands are run as they are printed, the
 //! lines of a Config document are put into one; the finding goes, and no new one comes.
 
+mod facts;
 mod ways;
 
 use std::collections::BTreeSet;
@@ -11,6 +12,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use self::facts::*;
 use self::ways::*;
 use crate::support::apply::TestApp;
 use crate::support::binaries::Binaries;
@@ -42,6 +44,21 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: the_cluster_is_asked_in_place_of_a_folder,
         ApiServer: bridge_that_a_folder_recommends_is_not_refused_by_the_cluster,
         ApiServer: a_cause_is_accepted_with_its_members,
+        ApiServer: renamed_field_is_converted_by_the_drafted_plan,
+        ApiServer: bridge_that_would_lose_a_renamed_field_is_given_a_plan,
+        ApiServer: bridge_passes_once_the_objects_lack_the_field,
+        ApiServer: renamed_field_between_served_versions_gets_a_draft,
+        ApiServer: status_field_is_edited_through_its_subresource,
+        ApiServer: object_of_the_manifests_is_corrected_there,
+        ApiServer: content_that_is_fixed_is_renamed_kept_or_replaced,
+        ApiServer: claim_that_has_grown_keeps_its_size,
+        ApiServer: namespace_that_is_missing_is_created,
+        ApiServer: unknown_field_is_left_out,
+        ApiServer: namespace_with_objects_of_others_stays_when_its_app_is_deleted,
+        ApiServer: objects_of_a_renamed_kind_are_copied,
+        ApiServer: account_that_a_pod_needs_is_created,
+        ApiServer: reference_that_is_created_elsewhere_is_ignored,
+        ApiServer: stored_version_without_objects_is_removed_by_the_first_remedy,
     ]
 }
 

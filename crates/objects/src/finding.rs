@@ -17,6 +17,9 @@ use crate::source::Position;
 /// Name under which rejections by the API server are reported. Not a rule: it cannot be selected or waived.
 pub const SERVER: &str = "server";
 
+/// Rule name of findings about stored objects that `--storage` cannot carry over: nothing is written, whatever is accepted.
+pub const STORAGE: &str = "storage";
+
 /// Name under which unused and expired waivers are reported. Not a rule.
 pub const WAIVERS: &str = "preflightWaivers";
 
@@ -253,7 +256,7 @@ impl Finding {
     #[must_use]
     pub fn is_waivable(&self) -> bool {
         let is_of_the_server = |also: &String| also.split('/').next() == Some(SERVER);
-        ![SERVER, WAIVERS].contains(&self.rule.as_str()) && !self.also.iter().any(is_of_the_server)
+        ![SERVER, STORAGE, WAIVERS].contains(&self.rule.as_str()) && !self.also.iter().any(is_of_the_server)
     }
 
     /// A finding with the mandatory fields; severity and fingerprint are set when it is judged.

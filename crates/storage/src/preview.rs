@@ -165,9 +165,9 @@ impl Preview {
         };
         let target = target.unwrap_or_default();
         let (writes, refusal) = writes(cluster, address, live, wanted, replacement.way.as_ref()).await?;
-        let obstacle = match refusal {
-            None => replacement.obstacle(cluster, address, live, wanted).await?,
-            refusal => refusal,
+        let refused = match refusal {
+            None => replacement.obstacle(cluster, address, live, wanted).await?.map(|obstacle| obstacle.to_string()),
+            Some(error) => Some(error.message),
         };
         let into = if replacement.way == Some(CarryOver::Before) { live } else { wanted };
         let mut differing = match &replacement.conversion {
@@ -186,7 +186,7 @@ impl Preview {
             policy: policy.map(StoragePolicy::as_str),
             steps: Vec::new(),
             fields,
-            refused: obstacle.map(|error| error.message),
+            refused,
         };
         preview.steps = preview.steps_of(&replacement, &old, writes);
         Ok((preview, replacement))

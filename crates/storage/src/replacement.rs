@@ -1,10 +1,11 @@
 //! A definition that another form of itself is to replace: the way of its stored objects, and what stands against it.
 //! Read only; [`super::carry_over`] goes the way.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, ErrorKind, guarded};
+use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, guarded};
 use pushback_conversion::GivenPlan;
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, converting_bridge};
 use pushback_crd::schema::pipeline::Server;
@@ -75,7 +76,7 @@ impl Replacement {
         address: &Address,
         live: &Value,
         wanted: &Value,
-    ) -> Result<Option<ClusterError>, ClusterError> {
+    ) -> Result<Option<Obstacle>, ClusterError> {
         let target = match &self.way {
             None | Some(CarryOver::Before | CarryOver::Done | CarryOver::WebhookFirst(_)) => return Ok(None),
             Some(CarryOver::After) => wanted,
@@ -83,26 +84,49 @@ impl Replacement {
                 if !has_begun(live)
                     && let Err(error) = cluster.apply(address, &guarded(bridge, live), ApplyOptions::DRY_RUN).await
                 {
-                    let message =
-                        format!("a definition with the old and the new versions is refused: {}", error.message);
-                    return Ok(Some(ClusterError { message, causes: Vec::new(), ..error }));
+                    return Ok(Some(Obstacle::Bridge(error)));
                 }
                 if let Some(conversion) = &self.conversion {
                     let message = conversion.check(cluster, live).await?.sentence();
-                    return Ok(message.map(|message| ClusterError::new(ErrorKind::Invalid, message)));
+                    return Ok(message.map(Obstacle::Conversion));
                 }
                 bridge
             }
         };
-        let found = losses::find(cluster, live, target, Server::default()).await?;
-        Ok(refusal(&found, &StoredState::of(target).storage.unwrap_or_default()))
+        let losses = losses::find(cluster, live, target, Server::default()).await?;
+        let storage = StoredState::of(target).storage.unwrap_or_default();
+        Ok((losses.affected > 0).then_some(Obstacle::Loss { losses, storage }))
     }
 }
 
-/// Why objects cannot be moved: without a conversion, only their version changes.
-fn refusal(found: &Losses, storage: &str) -> Option<ClusterError> {
-    (found.affected > 0).then(|| {
-        let message = format!("stored objects cannot be carried over to {storage}: {}", found.sentence());
-        ClusterError::new(ErrorKind::Invalid, message)
-    })
+/// A reason why stored objects cannot be carried over.
+#[derive(Clone, Debug)]
+pub enum Obstacle {
+    /// The API server refuses the CRD with the old and the new versions.
+    Bridge(ClusterError),
+    /// The conversion plan does not fit the objects.
+    Conversion(String),
+    /// Without a conversion only the version of objects changes, so that they would lose fields.
+    Loss {
+        /// The fields.
+        losses: Losses,
+        /// The version that objects are moved to.
+        storage: String,
+    },
+    /// An earlier run has begun to convert objects, and this one does not continue it.
+    Begun(String),
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bridge(error) => {
+                write!(f, "a definition with the old and the new versions is refused: {}", error.message)
+            }
+            Self::Conversion(message) | Self::Begun(message) => f.write_str(message),
+            Self::Loss { losses, storage } => {
+                write!(f, "stored objects cannot be carried over to {storage}: {}", losses.sentence())
+            }
+        }
+    }
 }

@@ -319,7 +319,8 @@ pub fn waivable(finding: &Finding) -> Option<&str> {
 
 /// Returns whether the API server refuses the change too: no waiver helps then.
 fn is_refused_by_server(finding: &Finding) -> bool {
-    ![registry::SERVER, registry::WAIVERS].contains(&finding.rule.as_str()) && !finding.is_waivable()
+    let own = [registry::SERVER, registry::STORAGE, registry::WAIVERS];
+    !own.contains(&finding.rule.as_str()) && !finding.is_waivable()
 }
 
 /// The witness as YAML, or as JSON if YAML cannot represent it.

@@ -8,18 +8,18 @@ use crate::support::apply::{TestApp, config_map, config_map_path};
 use crate::support::{TestCluster, wait_until};
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(60);
+pub(super) const SOON: Duration = Duration::from_secs(60);
 
-fn api() -> &'static ApiClient {
+pub(super) fn api() -> &'static ApiClient {
     TestCluster::shared().api()
 }
 
-fn namespace() -> String {
+pub(super) fn namespace() -> String {
     TestCluster::shared().namespace("way")
 }
 
 /// A definition with these versions, `name` or `name*` for the one that is stored; `colour` has this schema.
-fn definition(group: &str, versions: &[&str], colour: &str) -> String {
+pub(super) fn definition(group: &str, versions: &[&str], colour: &str) -> String {
     let version = |name: &&str| {
         let (name, storage) = name.strip_suffix('*').map_or((*name, false), |name| (name, true));
         format!(
@@ -35,14 +35,14 @@ fn definition(group: &str, versions: &[&str], colour: &str) -> String {
     )
 }
 
-const TEXT: &str = "{type: string}";
+pub(super) const TEXT: &str = "{type: string}";
 
-fn group(app: &TestApp) -> String {
+pub(super) fn group(app: &TestApp) -> String {
     format!("{}.example.com", app.namespace)
 }
 
 /// Stores an object in a version.
-fn store(app: &TestApp, version: &str, name: &str, colour: &str) {
+pub(super) fn store(app: &TestApp, version: &str, name: &str, colour: &str) {
     let group = group(app);
     let path = format!("/apis/{group}/{version}/namespaces/{}/widgets", app.namespace);
     wait_until("widgets are served", SOON, || (api().get(&path).status == 200).then_some(()));
@@ -52,7 +52,7 @@ fn store(app: &TestApp, version: &str, name: &str, colour: &str) {
     api().post(&path, &object).ok();
 }
 
-fn stored_versions(app: &TestApp) -> Value {
+pub(super) fn stored_versions(app: &TestApp) -> Value {
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{}", group(app));
     api().get(&path).ok()["status"]["storedVersions"].clone()
 }
@@ -165,7 +165,7 @@ pub(super) fn a_definition_is_kept_that_leaves_the_app() {
 }
 
 /// Only this rule runs, with its defaults.
-fn only(app: &TestApp, rule: &str) -> [&'static str; 2] {
+pub(super) fn only(app: &TestApp, rule: &str) -> [&'static str; 2] {
     let config = json!({"apiVersion": "pushback.dev/v1alpha1", "kind": "Config", "preflightRules": [{"name": rule}]});
     app.pushback.write("config.yaml", config.to_string());
     ["--config", "config.yaml"]

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pushback_cluster::{Address, ClusterError, ErrorKind, estimate};
+use pushback_cluster::{Address, ClusterError, estimate};
 use pushback_crd::definition::{
     CONVERTING, CarryOver, StoragePolicy, StoredState, conversion_service, dropped_versions, webhook_first,
 };
 use pushback_objects::{ObjectExt, ObjectRef};
 use pushback_preflight::Verification;
-use pushback_storage::replacement::{Replacement, way};
+use pushback_storage::replacement::{Obstacle, Replacement, way};
 use serde_json::Value;
 
 use super::comparison::Context;
@@ -32,7 +32,7 @@ pub(super) async fn before(
     planned: &mut Planned,
 ) -> Result<bool, ClusterError> {
     if let Some(refused) = half_converted(context, live, body) {
-        planned.refused = Some(Refusal::new(refused));
+        planned.refused = Some(Refusal::of_storage(refused));
         return Ok(true);
     }
     let Some(replacement) = replacement(context, live, body) else { return Ok(false) };
@@ -54,7 +54,7 @@ pub(super) async fn before(
             )
         }
     });
-    planned.refused = replacement.obstacle(context.cluster, address, live, body).await?.map(Refusal::new);
+    planned.refused = replacement.obstacle(context.cluster, address, live, body).await?.map(Refusal::of_storage);
     planned.action = Action::Update(Box::new(Difference {
         fields: diff::diff(live, &estimate::applied(live, body), &DiffOptions::default()),
         carry_over: replacement.way,
@@ -66,7 +66,7 @@ pub(super) async fn before(
 }
 
 /// Why an update does not go on with a conversion that an earlier run has begun.
-fn half_converted(context: Context<'_>, live: &Value, body: &Value) -> Option<ClusterError> {
+fn half_converted(context: Context<'_>, live: &Value, body: &Value) -> Option<Obstacle> {
     let from = live.annotation(CONVERTING)?;
     let (target, storage) = (StoredState::of(live).storage?, StoredState::of(body).storage?);
     let begun = format!("an earlier run has begun to convert its objects from {from} to {target}");
@@ -79,7 +79,7 @@ fn half_converted(context: Context<'_>, live: &Value, body: &Value) -> Option<Cl
     } else {
         return None;
     };
-    Some(ClusterError::new(ErrorKind::Invalid, message))
+    Some(Obstacle::Begun(message))
 }
 
 /// Decides about a definition that the server accepts: its objects may be stored in another version afterwards.
@@ -100,7 +100,7 @@ pub(super) async fn after(
         planned.verification = Verification::Server;
         let storage = StoredState::of(body).storage.unwrap_or_default();
         planned.notes.push(format!("its objects are moved to {storage} once it is written, and that is proved"));
-        planned.refused = replacement.obstacle(context.cluster, address, live, body).await?.map(Refusal::new);
+        planned.refused = replacement.obstacle(context.cluster, address, live, body).await?.map(Refusal::of_storage);
     }
     let is_after = |way: &CarryOver| matches!(way, CarryOver::After | CarryOver::Done);
     if let Some(difference) = planned.action.difference_mut() {

@@ -10,7 +10,7 @@ use pushback_preflight::rule::Judgement;
 use serde_json::Value;
 
 use super::desired::Desired;
-use super::{Options, Planned, refusal};
+use super::{Options, Planned};
 
 /// Why a refusal is inconclusive.
 struct Explained {
@@ -87,7 +87,7 @@ impl Providers {
             }
             Verification::NotVerified(error.message.clone())
         } else {
-            judgement.findings = refusal::findings(wanted, error, refused.only_as_new);
+            judgement.findings = refused.findings(wanted);
             planned.refused = Some(refused);
             Verification::Refused
         };

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pushback_cluster::{Address, Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
-use pushback_objects::source::display_path;
+use pushback_objects::finding::LiveObjects;
+use pushback_objects::source::{display_path, value_at};
 use pushback_objects::{Finding, PathSegment, Position, Positions, Verdict};
 use pushback_preflight::registry;
+use pushback_storage::replacement::Obstacle;
 use serde_json::Value;
 
 use super::desired::{Desired, takes_more_along};
@@ -26,13 +28,59 @@ pub struct Refusal {
     pub(super) only_as_new: bool,
     /// The address of the dry run, if the namespace of the object does not exist.
     pub(super) elsewhere: Option<Address>,
+    /// The reason why `--storage` cannot carry its stored objects over, if that is what refuses the change.
+    pub(super) storage: Option<Obstacle>,
 }
 
 impl Refusal {
     /// A refusal at the object's own address.
     pub(super) fn new(error: ClusterError) -> Box<Self> {
-        Box::new(Self { error, only_as_new: false, elsewhere: None })
+        Box::new(Self { error, only_as_new: false, elsewhere: None, storage: None })
     }
+
+    /// A CRD whose stored objects cannot be carried over.
+    pub(super) fn of_storage(obstacle: Obstacle) -> Box<Self> {
+        let error = ClusterError::new(ErrorKind::Invalid, obstacle.to_string());
+        Box::new(Self { storage: Some(obstacle), ..*Self::new(error) })
+    }
+
+    /// The findings for the refused object.
+    pub(super) fn findings(&self, desired: &Desired) -> Vec<Finding> {
+        match &self.storage {
+            Some(obstacle) => vec![storage_finding(desired, obstacle, &self.error.message)],
+            None => findings(desired, &self.error, self.only_as_new),
+        }
+    }
+}
+
+/// Most objects that a finding names.
+const NAMED: usize = 5;
+
+/// The finding for stored objects that cannot be carried over.
+fn storage_finding(desired: &Desired, obstacle: &Obstacle, message: &str) -> Finding {
+    let (check, remedy) = match obstacle {
+        Obstacle::Bridge(_) => ("bridge", Some("correct what the API server refuses in the CRD with both versions")),
+        Obstacle::Conversion(_) => {
+            ("conversion", Some("correct the conversion plan, or the objects that it does not fit"))
+        }
+        Obstacle::Loss { .. } => {
+            ("loss", Some("keep the fields in the new version, or convert with a plan or a webhook"))
+        }
+        Obstacle::Begun(_) => ("resume", None),
+    };
+    let position = desired.positions.locate(&["spec".into(), "versions".into()]);
+    let mut finding =
+        Finding::new(registry::STORAGE, check, Verdict::Breaking, desired.object.clone(), message).at(Some(position));
+    finding.remedy = remedy.map(str::to_owned);
+    if let Obstacle::Loss { losses, storage } = obstacle {
+        let names: BTreeSet<&String> = losses.fields.values().map(|(_, object)| object).collect();
+        let names = names.into_iter().take(NAMED).cloned().collect();
+        finding.live_objects = Some(LiveObjects::exactly(losses.affected, losses.objects, names));
+        finding.version = Some(storage.clone());
+        finding.path = losses.fields.keys().next().cloned();
+        finding.effect = Some("pruned".to_owned());
+    }
+    finding
 }
 
 /// Findings for one refused object. `only_as_new`: the server would accept it as a new object.
@@ -85,6 +133,10 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
     }
     let value = quoted_value(&cause.message);
     finding.repeats.extend(registry::findings_for_refusal(&desired.object, &cause.field, value));
+    if !path.is_empty() && value_at(&desired.value, &path).is_some_and(Value::is_null) {
+        let part = if matches!(path.last(), Some(PathSegment::Index(_))) { "item" } else { "field" };
+        return finding.remedy(format!("remove the {part} from the manifest: its value is null"));
+    }
     match check {
         IMMUTABLE if desired.object.kind == "CustomResourceDefinition" => {
             finding.remedy("keep the value, or define a new kind beside this one and move the objects to it")
@@ -96,9 +148,12 @@ fn finding(desired: &Desired, check: &str, cause: &Cause) -> Finding {
             "keep the value, or replace the object: annotation kapp.k14s.io/update-strategy: fallback-on-replace",
         ),
         "unknown-field" => finding.remedy("check the spelling, or the version of the kind that the cluster serves"),
-        "terminating" => finding.remedy("wait until the Namespace is gone, and add it to the input or create it anew"),
-        MISSING_NAMESPACE => finding.remedy("add the Namespace to the input, or create it first"),
+        "terminating" => {
+            finding.remedy("wait until the Namespace is gone, and add it to the manifests or create it anew")
+        }
+        MISSING_NAMESPACE => finding.remedy("add the Namespace to the manifests, or create it first"),
         "quota" => finding.remedy("raise the quota, or free what it counts"),
+        "denied" => finding.remedy("change what the admission webhook or policy names, or correct the policy"),
         _ => finding,
     }
 }

@@ -79,6 +79,7 @@ fn descriptor(rule: &str, check: &str, report: &CheckReport) -> Value {
     let short = match (line, rule) {
         (Some(line), _) => line.to_owned(),
         (None, registry::SERVER) => "the API server refuses the change".to_owned(),
+        (None, registry::STORAGE) => "stored objects cannot be carried over".to_owned(),
         (None, registry::WAIVERS) => "a waiver is expired or covers nothing".to_owned(),
         (None, _) => report
             .rules

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pushback_crd::definition::{Blocked, DefinitionChange, Proof, Safety};
 use pushback_crd::schema::contain::Effect;
-use pushback_objects::finding::{Finding, FindingRef, Verdict};
+use pushback_objects::finding::{Finding, FindingRef, STORAGE, Severity, Verdict};
 use pushback_objects::invocation::Invocation;
 use serde_json::json;
 
@@ -56,6 +56,18 @@ pub(super) fn list_waivers(findings: &mut [Finding]) {
     }
     for finding in findings.iter_mut().filter(|finding| [STORED, SERVED, UNSERVED].contains(&finding.check.as_str())) {
         finding.client_waivers = key(finding).and_then(|key| waivers.get(&key)).cloned().unwrap_or_default();
+    }
+}
+
+/// Copies the waivers for clients of a CRD's versions to the finding that its stored objects cannot be carried over: once they
+/// can, the clients are left to decide about.
+pub(crate) fn repeat_waivers(findings: &mut [Finding]) {
+    let is_open = |finding: &&Finding| finding.severity == Severity::Error && finding.waived.is_none();
+    let of_clients = findings.iter().filter(|finding| finding.check == SERVED).filter(is_open);
+    let waivers: BTreeMap<_, Vec<String>> =
+        of_clients.map(|finding| (finding.object.key(), finding.client_waivers.clone())).collect();
+    for finding in findings.iter_mut().filter(|finding| finding.rule == STORAGE) {
+        finding.client_waivers = waivers.get(&finding.object.key()).cloned().unwrap_or_default();
     }
 }
 
