@@ -32,6 +32,7 @@ pub mod original;
 mod own_record;
 mod ownership;
 pub mod part;
+mod permission_fields;
 mod planned;
 mod providers;
 pub mod quota;

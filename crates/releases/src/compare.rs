@@ -8,7 +8,6 @@ mod manifest_difference;
 mod manifests;
 mod moved_containers;
 mod owned_definitions;
-mod permissions;
 mod pod_fields;
 mod pods;
 mod release_fields;

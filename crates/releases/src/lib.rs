@@ -10,6 +10,7 @@ pub mod mixed;
 pub mod model;
 pub mod model_file;
 pub mod overlay;
+pub mod permissions;
 pub mod print;
 pub mod versioned;
 pub mod webhook_rules;

@@ -8,6 +8,7 @@ use pushback_objects::PathSegment;
 use pushback_preflight::Operation;
 use serde_json::Value;
 
+use super::permission_fields::shown_fields;
 use super::{Plan, Planned, diff};
 
 /// How to show a plan.
@@ -62,7 +63,7 @@ fn line(planned: &Planned, masker: &Masker, text: bool) -> PlannedLine {
         object: planned.object.clone(),
         operation: planned.reported_operation(),
         position: planned.locate(&[]),
-        fields: diff::field_lines(&planned.difference().fields, &masked),
+        fields: shown_fields(planned, &masked),
         text: shown_text,
         notes: planned.notes.clone(),
     }

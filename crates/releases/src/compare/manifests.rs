@@ -10,7 +10,8 @@ use super::super::difference::{ChangeType, Severity};
 use super::super::model::Resource;
 use super::context::Context;
 use super::manifest_difference::{ManifestDifference, names};
-use super::{bindings, immutable_fields, permissions, pods, release_fields};
+use super::{bindings, immutable_fields, pods, release_fields};
+use crate::permissions;
 
 /// All differences, if both sides have a manifest.
 pub(super) fn differences(context: &Context<'_>, before: &Resource, after: &Resource) -> Vec<ManifestDifference> {

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 
 use super::{SavedFile, SavedObject, SecretBinding};
 use crate::plan::digest::{canonical, own_entry};
+use crate::plan::permission_fields::shown_fields;
 use crate::plan::{Difference, Planned, diff};
 
 /// Bytes of a digest.
@@ -98,7 +99,7 @@ impl Digests {
             let cover = self.masker.cover(sides.map(|object| &**object));
             line.manifest = planned.desired.as_deref().map(|desired| self.object(desired)).unwrap_or_default();
             line.change = self.change(planned, &cover);
-            line.fields = diff::field_lines(&planned.difference().fields, &|path| cover.hides(path));
+            line.fields = shown_fields(planned, &|path| cover.hides(path));
             line.notes.clone_from(&planned.notes);
             line.position = planned.locate(&[]);
         }
