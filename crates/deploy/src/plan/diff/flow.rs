@@ -1,6 +1,7 @@
 //! A value on one line, in flow style: ambiguous scalars are quoted.
 //! Multi-line strings are counted, long values are truncated in the middle.
 
+use pushback_objects::text::shorten_around_difference;
 use serde_json::Value;
 
 /// Characters of a value that are shown.
@@ -86,4 +87,13 @@ pub(super) fn shorten(text: &str) -> String {
     let head: String = text.chars().take(half).collect();
     let tail: String = text.chars().skip(count - half).collect();
     format!("{head}…{tail} ({} bytes)", text.len())
+}
+
+/// Truncates two long values around their difference; a long one beside a short one in the middle.
+pub(super) fn shorten_pair(old: &str, new: &str) -> (String, String) {
+    let (old_count, new_count) = (old.chars().count(), new.chars().count());
+    if old_count.min(new_count) <= MAX_VALUE / 2 || old_count.max(new_count) <= MAX_VALUE {
+        return (shorten(old), shorten(new));
+    }
+    shorten_around_difference(old, new, MAX_VALUE, "…")
 }

@@ -1,12 +1,12 @@
 //! Changes as single lines: every value on one line, short, and masked.
-//! Long values are truncated in the middle; multi-line strings are counted, not shown.
+//! Long values are truncated in the middle, or around their difference; multi-line strings are counted, not shown.
 
 use pushback_events::FieldLine;
 use pushback_objects::PathSegment;
 use serde_json::Value;
 
 use super::change::FieldChange;
-use super::flow::{HIDDEN, describe_text, is_text, lines_of, shorten, write_flow};
+use super::flow::{HIDDEN, describe_text, is_text, lines_of, shorten, shorten_pair, write_flow};
 use super::mask::{Masked, is_masked, mask};
 use crate::edits::{Anchors, Edit, edits, ranges};
 
@@ -35,7 +35,13 @@ fn line(change: &FieldChange, masked: &Masked<'_>) -> FieldLine {
                     one_line(value, path, if hidden { &always } else { masked })
                 })
             };
-            return FieldLine { path, old: one(old, &change.old_path), new: one(new, &change.path) };
+            return match (one(old, &change.old_path), one(new, &change.path)) {
+                (Some(old), Some(new)) => {
+                    let (old, new) = shorten_pair(&old, &new);
+                    FieldLine { path, old: Some(old), new: Some(new) }
+                }
+                (old, new) => FieldLine { path, old: old.as_deref().map(shorten), new: new.as_deref().map(shorten) },
+            };
         }
     };
     FieldLine { path, old: Some(old), new: Some(new) }
@@ -64,5 +70,5 @@ fn one_line(value: &Value, path: &[PathSegment], masked: &Masked<'_>) -> String 
     let value = mask(value, path, masked, &mut |_| Value::String(HIDDEN.to_owned()));
     let mut text = String::new();
     write_flow(&value, true, &mut text);
-    shorten(&text)
+    text
 }

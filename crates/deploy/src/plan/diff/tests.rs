@@ -108,6 +108,13 @@ fn values_take_one_line_and_strings_are_quoted_where_they_would_read_as_somethin
 }
 
 #[test]
+fn long_values_that_differ_in_the_middle_show_their_difference() {
+    let image = |tag: &str| format!("registry.example.com/{}/web:{tag}@sha256:{}", "p".repeat(60), "0".repeat(64));
+    let line = &lines(&json!({"image": image("1.8.2")}), &json!({"image": image("1.9.0")}), &nothing)[0];
+    assert!(line.contains("web:1.8.2@") && line.contains("web:1.9.0@"), "{line}");
+}
+
+#[test]
 fn of_a_masked_value_nothing_but_a_change_is_shown() {
     let old = json!({"kind": "Secret", "data": {"password": "aHVudGVyMg==", "same": "YQ==", "old": "eA=="}});
     let new = json!({"kind": "Secret", "data": {"password": "aHVudGVyMzQ=", "same": "YQ==", "new": "eHl6"}});
