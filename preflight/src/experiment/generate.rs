@@ -33,6 +33,8 @@ pub struct Options {
     pub components: BTreeSet<String>,
     /// What the cluster holds of the objects to inject into, if it was asked.
     pub at_hand: Option<AtHand>,
+    /// If no change has an experiment of its own: tests a restart of each changed component after the upgrade.
+    pub restarts: bool,
 }
 
 /// Generates the suite for the upgrade from `old` to `new`, with the changes in `diff`.
@@ -55,6 +57,9 @@ pub fn generate(old: &Release, new: &Release, diff: &ReleaseDiff, options: &Opti
         }
     }
     generation.definitions(&diff.crd_changes, options);
+    if options.restarts && generation.drafts.is_empty() {
+        generation.restarts(diff, options);
+    }
     generation.finish()
 }
 

@@ -70,7 +70,8 @@ impl Simulate {
             Some(options) => Some(options.look([&old, &new], notes).await?),
             None => None,
         };
-        let mut suite = generate::generate(&old, &new, &diff, &generate::Options { components, at_hand });
+        let mut suite =
+            generate::generate(&old, &new, &diff, &generate::Options { components, at_hand, restarts: true });
         suite.exports = self.tools.iter().map(|tool| export::export(&suite, *tool)).collect();
         if let Some(folder) = &self.folder {
             suite_folder::write(folder, &suite).map_err(|error| match error {

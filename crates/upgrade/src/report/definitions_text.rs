@@ -1,7 +1,7 @@
 //! Changes between the definitions of two releases, as text for people and as Markdown for a pull request comment.
 
 use pushback_releases::definitions::{DefinitionsDiff, Presence};
-use pushback_releases::{CrdVerdict, DefinitionChange, Severity};
+use pushback_releases::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 use pushback_terminal::escape::terminal_safe;
 use pushback_terminal::markdown::{self, LIMIT, code, prose};
 use pushback_terminal::table::Table;
@@ -40,11 +40,15 @@ fn table(diff: &DefinitionsDiff, columns: Option<usize>) -> String {
 }
 
 /// The change, and why it affects objects if that is not obvious.
-fn sentence(change: &DefinitionChange) -> String {
-    if change.severity > Severity::Info || change.verdict == CrdVerdict::Safe {
-        return change.detail.clone();
+pub(super) fn sentence(change: &DefinitionChange) -> String {
+    let is_safe = change.verdict == CrdVerdict::Safe || change.reason.is_empty();
+    match change.severity {
+        _ if is_safe => change.detail.clone(),
+        Severity::Info => format!("{}; {}: {}", change.detail, change.verdict.as_str(), change.reason),
+        // Other changes have their reason in their own words.
+        _ if change.change_type == ChangeType::ApiVersionAdded => format!("{}: {}", change.detail, change.reason),
+        _ => change.detail.clone(),
     }
-    format!("{}; {}: {}", change.detail, change.verdict.as_str(), change.reason)
 }
 
 /// Counts of definitions, of changes by severity, and of changes by verdict.

@@ -4,6 +4,7 @@
 use pushback_releases::{ReleaseDiff, Severity};
 use pushback_terminal::markdown::{LIMIT, cell, code, prose};
 
+use super::definitions_text::sentence;
 use super::difference_text::{counts, heading, own, title};
 use super::same_changes::{SameChanges, same_changes};
 
@@ -80,7 +81,7 @@ fn rows(diff: &ReleaseDiff) -> Vec<Row> {
         severity: same.first.severity,
         change: same.first.change_type.name(),
         place: format!("{} {}", same.definition(), same.place()).trim().to_owned(),
-        message: format!("{}; objects: {}", same.first.detail, same.first.verdict.as_str()),
+        message: format!("{}; objects: {}", sentence(same.first), same.first.verdict.as_str()),
     };
     sections.push(same_changes(&diff.crd_changes).into_iter().map(row).collect());
     for section in &mut sections {

@@ -8,6 +8,7 @@ use pushback_terminal::escape::terminal_safe;
 use pushback_terminal::table::Table;
 use pushback_terminal::words::hang;
 
+use super::definitions_text::sentence;
 use super::same_changes::same_changes;
 
 /// The counts, then a block per component with its changes, the worst first, in lines of at most this many columns.
@@ -32,7 +33,14 @@ pub fn table(diff: &ReleaseDiff, columns: Option<usize>) -> String {
             let change = same.first;
             let severity = format!("  {}", change.severity.as_str());
             let name = change.change_type.name();
-            table.row(&[&severity, &name, &same.definition(), &same.place(), &change.detail, change.verdict.as_str()]);
+            table.row(&[
+                &severity,
+                &name,
+                &same.definition(),
+                &same.place(),
+                &sentence(change),
+                change.verdict.as_str(),
+            ]);
         }
         text += &table.text_within(columns);
     }
@@ -74,19 +82,29 @@ fn rows(changes: &[&Change], columns: Option<usize>) -> String {
 /// Counts of components and of changes.
 pub(super) fn counts(diff: &ReleaseDiff) -> [String; 2] {
     let summary = &diff.summary;
-    [
-        format!(
-            "{} added, {} removed, {} modified, {} of them renamed",
-            counted(summary.components_added, "component"),
-            summary.components_removed,
-            summary.components_modified,
-            summary.components_renamed
-        ),
-        format!(
-            "{} breaking, {} warning, {} info",
-            counted(summary.breaking_changes, "change"),
-            summary.warnings,
-            summary.info_changes
-        ),
-    ]
+    let renamed = match summary.components_renamed {
+        0 => String::new(),
+        count => format!(", {count} of them renamed"),
+    };
+    let components = [
+        (summary.components_added, "added", ""),
+        (summary.components_removed, "removed", ""),
+        (summary.components_modified, "modified", renamed.as_str()),
+    ];
+    let changes = [
+        (summary.breaking_changes, "breaking", ""),
+        (summary.warnings, "warning", ""),
+        (summary.info_changes, "info", ""),
+    ];
+    [numbers("component", &components), numbers("change", &changes)]
+}
+
+/// `2 components added, 1 removed`; zeros are left out.
+fn numbers(noun: &str, parts: &[(usize, &str, &str)]) -> String {
+    let mut words = Vec::new();
+    for (count, what, tail) in parts.iter().filter(|(count, ..)| *count > 0) {
+        let number = if words.is_empty() { counted(*count, noun) } else { count.to_string() };
+        words.push(format!("{number} {what}{tail}"));
+    }
+    if words.is_empty() { format!("no {noun} differs") } else { words.join(", ") }
 }

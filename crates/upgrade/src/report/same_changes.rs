@@ -32,17 +32,17 @@ impl<'a> SameChanges<'a> {
         Self { first: same[0].1, all: same.iter().map(|(_, change)| *change).collect(), definitions: names.len() }
     }
 
-    /// The definition, and how many more.
+    /// The CRD, or the number of CRDs.
     pub(super) fn definition(&self) -> String {
-        let name = &self.first.crd_name;
-        if self.definitions > 1 { format!("{name} and {} more", self.definitions - 1) } else { name.clone() }
+        if self.definitions > 1 { format!("{} CRDs", self.definitions) } else { self.first.crd_name.clone() }
     }
 
-    /// Version and path of the first field, and how many more.
+    /// Version and path of the first field, and the number of other fields.
     pub(super) fn place(&self) -> String {
+        let places: BTreeSet<_> = self.all.iter().map(|change| (&change.version, &change.path)).collect();
         let DefinitionChange { version, path, .. } = self.first;
         let place = format!("{version} {path}").trim().to_owned();
-        match self.all.len() {
+        match places.len() {
             1 => place,
             places => format!("{place} and {} more", places - 1).trim().to_owned(),
         }
@@ -88,7 +88,7 @@ mod tests {
             same_changes(&changes).iter().map(|it| format!("{} | {}", it.definition(), it.place())).collect();
         assert_eq!(
             rows,
-            ["b.ex.com | v1 spec.last", "a.ex.com and 1 more | v1 spec.x.size and 2 more", "b.ex.com | v1 spec.colour"]
+            ["b.ex.com | v1 spec.last", "2 CRDs | v1 spec.x.size and 2 more", "b.ex.com | v1 spec.colour"]
         );
     }
 }

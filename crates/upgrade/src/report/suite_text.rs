@@ -52,7 +52,19 @@ pub fn table(suite: &Suite, columns: Option<usize>) -> String {
             export.left_out.len()
         );
     }
-    text + "\n" + &counts(suite) + "\n"
+    text + "\n" + &counts(suite) + "\n" + why_none(suite)
+}
+
+/// The reason for a suite without experiments, and the remedy.
+fn why_none(suite: &Suite) -> &'static str {
+    match (suite.experiments.is_empty(), suite.manual.is_empty()) {
+        (false, _) => "",
+        (true, true) => "Nothing differs that an experiment could test.\n",
+        (true, false) => {
+            "No experiment was possible: it needs a component with Pods to inject into. Add the operator's Deployment to \
+             --from and --to, and an object of each changed kind.\n"
+        }
+    }
 }
 
 /// The same as Markdown for a pull request comment.

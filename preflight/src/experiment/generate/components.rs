@@ -1,13 +1,16 @@
 //! Experiments for components: new, renamed and moved ones, and their new webhooks, finalizers and dependencies.
 
+use std::collections::BTreeMap;
+
 use pushback_objects::object::split_api_version;
-use pushback_releases::difference::ChangeType;
+use pushback_releases::difference::{ChangeType, ReleaseDiff};
 use pushback_releases::model::Webhook;
 
 use super::context::{Place, Pods};
 use super::draft::{Draft, Injected};
+use super::kinds::Kind;
 use super::names::{short, slug};
-use super::{Generation, Subject};
+use super::{Generation, Options, Subject};
 use crate::experiment::suite::{Need, Origin};
 use crate::experiment::{DangerLevel, InjectionType};
 
@@ -255,6 +258,46 @@ impl<'a> Generation<'a> {
         );
         let draft = pod_kill(origin, "dependency-added", place, &pods, &expected);
         self.keep(draft.about(short(name)).subject(name).collateral(dependent));
+    }
+}
+
+impl<'a> Generation<'a> {
+    /// A restart of each component that is changed, or that owns a changed CRD: the new version has to come up with the
+    /// objects that the old one left.
+    pub(super) fn restarts(&mut self, diff: &ReleaseDiff, options: &Options) {
+        let mut restarted: BTreeMap<(&str, &str), (Place<'a>, Origin)> = BTreeMap::new();
+        let own = diff.component_changes.iter().filter_map(|component| {
+            let change = component.changes.iter().max_by_key(|change| change.severity)?;
+            Some((component.operator.as_str(), component.component_name.as_str(), change.change_type, &change.id))
+        });
+        for (operator, name, change_type, id) in own {
+            let Some(place) = self.new.component(operator, name) else { continue };
+            restarted.entry(place.names()).or_insert_with(|| (place, origin_of(place, change_type, id)));
+        }
+        for change in &diff.crd_changes {
+            let kind = self.new.release().definitions.iter().find(|known| known.name == change.crd_name);
+            let kind = kind.map(Kind::of).unwrap_or_default();
+            let Some((_, place)) = self.owner(&change.crd_name, &kind) else { continue };
+            restarted.entry(place.names()).or_insert_with(|| (place, origin_of(place, change.change_type, &change.id)));
+        }
+        for ((_, name), (place, origin)) in restarted {
+            let is_wanted = options.components.is_empty() || options.components.contains(name);
+            let Some(pods) = place.pods().filter(|_| is_wanted) else { continue };
+            let expected = format!(
+                "the new {name} must come up again with the objects that the old release left, in its steady state"
+            );
+            self.keep(pod_kill(origin, "restart", place, &pods, &expected));
+        }
+    }
+}
+
+fn origin_of(place: Place<'_>, change_type: ChangeType, id: &str) -> Origin {
+    Origin {
+        operator: place.operator.name.clone(),
+        component: place.component.name.clone(),
+        change_type: change_type.name(),
+        change_id: id.to_owned(),
+        ..Origin::default()
     }
 }
 

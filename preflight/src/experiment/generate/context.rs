@@ -18,6 +18,13 @@ pub(super) struct Place<'a> {
     pub(super) component: &'a Component,
 }
 
+impl<'a> Place<'a> {
+    /// Names of the operator and of the component.
+    pub(super) fn names(self) -> (&'a str, &'a str) {
+        (&self.operator.name, &self.component.name)
+    }
+}
+
 /// The pods of a component.
 #[derive(Clone, Debug)]
 pub(super) struct Pods {

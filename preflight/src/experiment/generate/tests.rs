@@ -489,3 +489,15 @@ fn nothing_is_injected_where_nothing_may_be() {
         shown(&suite);
     }
 }
+
+#[test]
+fn suite_without_experiments_tests_a_restart_of_changed_components() {
+    let (old, new) = (release("1", vec![component("web")]), release("2", vec![component("web"), component("db")]));
+    let changed = row("web", MatchType::Exact, None, vec![change(ChangeType::SpecChanged)]);
+    let diff = ReleaseDiff { component_changes: vec![changed], ..ReleaseDiff::default() };
+    assert_eq!(generate(&old, &new, &diff, &Options::default()).experiments.len(), 0);
+    let suite = generate(&old, &new, &diff, &Options { restarts: true, ..Options::default() });
+    let injections: Vec<_> = suite.experiments.iter().map(|entry| entry.experiment.injection.kind).collect();
+    assert_eq!(injections, [crate::experiment::InjectionType::PodKill]);
+    assert_eq!(suite.experiments[0].experiment.target.component, "web");
+}
