@@ -78,7 +78,7 @@ impl Unchanged {
             label_value: LABEL.to_owned(),
             options: &options,
         };
-        build(request, desired, &|_| ()).await.expect("a plan")
+        build(request, desired, &|_| (), &|_| ()).await.expect("a plan")
     }
 }
 

@@ -113,11 +113,14 @@ async fn plan_against(
         now: run.environment.now(),
         ..options.options.clone()
     };
-    run.planning(format!("comparing {} with the cluster", counted(wanted.len(), "object")));
+    let total = wanted.len();
+    run.planning(format!("comparing {} with the cluster", counted(total, "object")));
+    let on_compared =
+        |count| run.planning_progress(|| format!("comparing {count} of {total} objects with the cluster"));
     let label_value = label_value(run, setup, &observed);
     let request = plan::Request { cluster, kinds, config: &setup.config, observed, label_value, options: &how };
     let ahead = &setup.ahead;
-    let mut plan = plan::build(request, wanted, &|namespace| ahead.write_in(namespace)).await?;
+    let mut plan = plan::build(request, wanted, &|namespace| ahead.write_in(namespace), &on_compared).await?;
     add_cascades(setup, &mut plan).await;
     conversion_plans::check(setup, &plan, &mut warnings).await?;
     Ok((plan, warnings))

@@ -77,6 +77,12 @@ fn agreed(answer: io::Result<bool>) -> Result<(), CommandError> {
     }
 }
 
+/// Options for files that a run writes beside its work.
+const REPORT_OPTIONS: [&str; 3] = ["--report", "--facts-out", "--witness-dir"];
+
+/// Shortest time between two reports of progress.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
 /// A running command.
 pub struct Run {
     /// Sink of events.
@@ -92,6 +98,8 @@ pub struct Run {
     started: Instant,
     /// Time spent waiting for the user, which does not count as the run's.
     asked: Mutex<Duration>,
+    /// Time of the last report of progress.
+    progress_at: Mutex<Instant>,
     clusters: Vec<Arc<dyn Cluster>>,
     /// Labels given to apps that did not exist: an app that is planned again keeps its own.
     labels: Mutex<BTreeMap<(String, String), String>>,
@@ -113,6 +121,7 @@ impl Run {
             terminal,
             started: Instant::now(),
             asked: Mutex::default(),
+            progress_at: Mutex::new(Instant::now()),
             clusters: Vec::new(),
             labels: Mutex::default(),
             nonce: OnceLock::new(),
@@ -137,7 +146,9 @@ impl Run {
 
     /// The command line of this run.
     pub fn invocation(&self) -> Invocation {
-        Invocation::new(self.environment.arguments.iter().cloned())
+        let arguments = Invocation::new(self.environment.arguments.iter().cloned());
+        // A command that is given back to a person needs no files of this run.
+        REPORT_OPTIONS.iter().fold(arguments, |arguments, option| arguments.without(option))
     }
 
     /// Time since the start, without waiting for the user.
@@ -233,6 +244,16 @@ impl Run {
     /// Reports what is being done before the plan and verdict are known.
     pub fn planning(&self, what: impl Into<String>) {
         self.events.send(Event::diagnostic(DiagnosticCode::Planning, what));
+    }
+
+    /// Reports the progress of what [`Self::planning`] has reported, at most once in a while.
+    pub fn planning_progress(&self, words: impl FnOnce() -> String) {
+        let mut last = self.progress_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() >= PROGRESS_EVERY {
+            *last = Instant::now();
+            drop(last);
+            self.planning(words());
+        }
     }
 
     /// Announces an action, and waits until that is on the screen.

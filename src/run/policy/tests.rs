@@ -374,7 +374,7 @@ impl Trial {
             label_value: "check".to_owned(),
             options: &options,
         };
-        plan::build(request, wanted, &|_| ()).await.ok()
+        plan::build(request, wanted, &|_| (), &|_| ()).await.ok()
     }
 }
 

@@ -126,7 +126,8 @@ pub struct Request<'a> {
 }
 
 /// Plans an apply. `expect_write` is called as soon as a write is probable, with the namespace of its object, which is
-/// empty for a cluster-scoped one: others can then ask the cluster ahead.
+/// empty for a cluster-scoped one: others can then ask the cluster ahead. `on_compared` is called with the number of
+/// objects that are compared so far.
 ///
 /// # Errors
 /// The input cannot be applied, objects belong to another app, or the cluster does not respond.
@@ -134,9 +135,10 @@ pub async fn build(
     request: Request<'_>,
     desired: Vec<Desired>,
     expect_write: &(dyn Fn(&str) + Sync),
+    on_compared: &(dyn Fn(usize) + Sync),
 ) -> Result<Plan, PlanError> {
     let (mut passes, desired) = Passes::start(request, desired).await?;
-    let mut pairs = passes.compare(desired, expect_write).await?;
+    let mut pairs = passes.compare(desired, expect_write, on_compared).await?;
     ownership::check(passes.cluster, &passes.plan.observed, &passes.live, &pairs).await?;
     let parents = passes.replaced_parents(&pairs);
     let prunes = passes.prune(&pairs, &parents);
@@ -226,6 +228,7 @@ impl<'a> Passes<'a> {
         &mut self,
         desired: Vec<Desired>,
         expect_write: &(dyn Fn(&str) + Sync),
+        on_compared: &(dyn Fn(usize) + Sync),
     ) -> Result<Vec<(Desired, Planned)>, PlanError> {
         let sources = versioned::with_originals(desired);
         let mut versions = Versions::find(&sources, &self.part.rest, &self.live);
@@ -256,6 +259,7 @@ impl<'a> Passes<'a> {
             absent: &absent,
             storage: &self.options.storage,
             expect_write,
+            on_compared,
             autoscaled: &takeover::targets(desired.iter().map(|wanted| &*wanted.value)),
         };
         let comparing = compare_all(context, &self.live, desired, &sources, &mut versions);

@@ -84,7 +84,11 @@ async fn compare_each(
         let planned = compare(context, &wanted, listed).await?;
         Ok((index, (wanted, planned)))
     });
-    let comparing = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY);
+    let mut count = 0;
+    let comparing = futures::stream::iter(comparisons).buffer_unordered(CONCURRENCY).inspect_ok(|_| {
+        count += 1;
+        (context.on_compared)(count);
+    });
     let mut compared: Vec<(usize, (Desired, Planned))> = comparing.try_collect().await?;
     compared.sort_unstable_by_key(|(index, _)| *index);
     Ok(compared.into_iter().map(|(_, pair)| pair).collect())

@@ -39,6 +39,8 @@ pub(super) struct Context<'a> {
     pub(super) storage: &'a StorageOptions,
     /// Called with the namespace of each object that will probably be written.
     pub(super) expect_write: &'a (dyn Fn(&str) + Sync),
+    /// Called with the number of objects that are compared so far.
+    pub(super) on_compared: &'a (dyn Fn(usize) + Sync),
     /// Objects that the set's autoscalers scale.
     pub(super) autoscaled: &'a BTreeSet<ObjectKey>,
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pushback_cluster::{Kind, Kinds};
 use pushback_manifest::{InputError, InputWarning, Manifest};
 use pushback_objects::bookkeeping::{is_membership_label, is_reserved_label};
+use pushback_objects::suggest::nearest;
 use pushback_objects::{ObjectExt, ObjectKey, ObjectRef, Positions};
 use pushback_preflight::api_lifecycle::{self, NEWEST, State};
 use serde_json::Value;
@@ -274,6 +275,8 @@ fn find_kind(
             hints.push(format!("{} is served in {}", other.kind, other.api_version()));
         } else if let Some(other) = kinds.iter().find(|kind| kind.kind.eq_ignore_ascii_case(&object.kind)) {
             hints.push(format!("did you mean {}?", other.kind));
+        } else if let Some(other) = nearest(&object.kind, kinds.iter().map(|kind| kind.kind.as_str())) {
+            hints.push(format!("did you mean {other}?"));
         } else {
             hints.push("add its CustomResourceDefinition to the input, or install it first".to_owned());
         }
