@@ -3,10 +3,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::time::Duration;
 
 use pushback_events::exit::ExitCode;
 use pushback_manifest::shown_input;
+use pushback_objects::quoted;
 use pushback_terminal::escape::{terminal_safe, without_commands};
 use pushback_terminal::live::reporter::renderer;
 use pushback_terminal::output::Output;
@@ -49,9 +51,10 @@ pub(super) fn print(error: clap::Error, arguments: &[OsString], tree: impl FnOnc
     };
     let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let _ = error.print();
-    if let Some(hint) = meant_elsewhere(&arguments).or_else(|| path_for_format(&arguments)) {
+    let hint = meant_elsewhere(&arguments).or_else(|| path_for_format(&arguments)).map(str::to_owned);
+    if let Some(hint) = hint.or_else(|| long_flag_with_one_dash(&arguments)).or_else(|| file_without_flag(&error)) {
         let theme = Theme::detect(ColorChoice::Auto, io::stderr().is_terminal(), &|name| std::env::var(name).ok());
-        Output::standard().progress(&error_text::hints_text(&[hint.to_owned()], theme));
+        Output::standard().progress(&error_text::hints_text(&[hint], theme));
     }
     if wants_events(&arguments) {
         let text = error.to_string();
@@ -72,6 +75,24 @@ fn meant_elsewhere(arguments: &[String]) -> Option<&'static str> {
     let names = |argument: &String| RELEASES.contains(&argument.split('=').next().unwrap_or_default());
     (command == "diff" && arguments.iter().any(names))
         .then_some("two releases of an operator are compared by `pushback upgrade diff --from OLD --to NEW`")
+}
+
+/// Hint for `-app shop`, which is read as `-a pp` and another argument.
+fn long_flag_with_one_dash(arguments: &[String]) -> Option<String> {
+    const FLAGS: [&str; 6] = ["app", "file", "namespace", "cluster", "yes", "output"];
+    let flag = arguments.iter().find_map(|argument| {
+        let name = argument.strip_prefix('-')?.split('=').next()?;
+        FLAGS.contains(&name).then_some(name)
+    })?;
+    Some(format!("-{flag} is read as the flag -{}; the long flag has two dashes: --{flag}", &flag[..1]))
+}
+
+/// Hint for files that are given without `-f`.
+fn file_without_flag(error: &clap::Error) -> Option<String> {
+    let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    let found = error.get(clap::error::ContextKind::InvalidArg).filter(|_| is_unknown)?.to_string();
+    let is_path = found.ends_with(".yaml") || found.ends_with(".yml") || Path::new(&found).exists();
+    (!found.starts_with('-') && is_path).then(|| format!("files and folders are given with -f: -f {}", quoted(&found)))
 }
 
 /// Hint for a path after `-o` in a command on releases: there, too, it is a format.

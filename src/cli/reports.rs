@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pushback_deploy::check::report::CheckReport;
+use pushback_objects::quoted;
 use pushback_terminal::check::file::{Document, ReportError, ReportSpec, is_standard_output};
 use pushback_terminal::check::{formats, witness_files};
 
@@ -100,6 +101,10 @@ impl From<ReportError> for CommandError {
     fn from(error: ReportError) -> Self {
         match error {
             ReportError::Write { path, source } if is_standard_output(&path) => Self::standard_output(&source),
+            ReportError::Write { ref path, ref source } if source.kind() == std::io::ErrorKind::NotFound => {
+                let folder = path.parent().map(|folder| quoted(&folder.to_string_lossy())).unwrap_or_default();
+                Self::usage_with_hint(error.to_string(), format!("create the folder first: mkdir -p {folder}"))
+            }
             error => Self::usage(error.to_string()),
         }
     }

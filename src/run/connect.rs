@@ -8,6 +8,7 @@ use pushback_app::record::AppName;
 use pushback_cluster::directory::DirectoryCluster;
 use pushback_cluster::{Announce, ConnectOptions, KubeCluster};
 use pushback_cluster::{Cluster, Kinds, Notices};
+use pushback_objects::quoted;
 
 use super::app_name::namespace;
 use super::error::CommandError;
@@ -50,10 +51,15 @@ impl ClusterOptions {
                 ("", _) => Err(CommandError::usage("--cluster git: names no ref, expected git:REF or git:REF:PATH")),
                 (reference, path) => Ok(Self::Git { reference: reference.to_owned(), path: path.to_owned() }),
             },
-            _ => Err(CommandError::usage_with_hint(
-                format!("--cluster {text:?} is unknown"),
-                "expected kube, dir:PATH, file:PATH or git:REF[:PATH]",
-            )),
+            _ => {
+                let error = CommandError::usage_with_hint(
+                    format!("--cluster {text:?} is unknown"),
+                    "expected kube, dir:PATH, file:PATH or git:REF[:PATH]",
+                );
+                let context =
+                    format!("a context of the kubeconfig is chosen with --kubeconfig-context {}", quoted(text));
+                Err(if text.contains(':') { error } else { error.with_hint(&context) })
+            }
         }
     }
 

@@ -153,6 +153,7 @@ impl From<LoadError> for CommandError {
 
 impl From<ClusterError> for CommandError {
     fn from(error: ClusterError) -> Self {
+        let own = error.hint.map(String::from);
         let (code, hint) = match error.kind {
             // A namespace or context that does not exist is a usage error; the cluster did answer.
             ErrorKind::Configuration | ErrorKind::Unsupported | ErrorKind::NotFound => (ExitCode::Usage, None),
@@ -161,7 +162,7 @@ impl From<ClusterError> for CommandError {
             ErrorKind::Locked => (ExitCode::Locked, Some("wait for it with --lock-wait")),
             _ => (ExitCode::Unreachable, None),
         };
-        Self::one(code, error.message, hint.map(str::to_owned).into_iter().collect())
+        Self::one(code, error.message, hint.map(str::to_owned).into_iter().chain(own).collect())
     }
 }
 

@@ -53,7 +53,17 @@ impl LockEntry {
     /// Describes the holder: user, host, process, run and start.
     #[must_use]
     pub fn describe(&self) -> String {
-        format!("{} on {} (process {}, run {}), since {}", self.holder, self.host, self.process, self.run, self.since)
+        let Self { holder, host, process, run, .. } = self;
+        format!("{holder} on {host} (process {process}, run {run}), since {}", self.since_words())
+    }
+
+    /// `2026-11-29 14:10:05 UTC`; a time in another form stays as it is.
+    fn since_words(&self) -> String {
+        let words = || {
+            let (day, time) = self.since.strip_suffix('Z')?.split_once('T')?;
+            Some(format!("{day} {} UTC", time.split('.').next().unwrap_or(time)))
+        };
+        words().unwrap_or_else(|| self.since.clone())
     }
 
     /// Whether the holder was a process of this machine and boot, and has ended.
@@ -82,6 +92,21 @@ mod tests {
         assert!(!LockEntry { host: "other".to_owned(), ..lock.clone() }.holder_is_gone(&environment));
         assert!(!LockEntry { boot: String::new(), ..lock.clone() }.holder_is_gone(&environment));
         assert!(!LockEntry { process: std::process::id(), ..lock }.holder_is_gone(&environment));
+    }
+
+    #[test]
+    fn holder_is_described_with_a_time_that_people_read() {
+        let entry = |since: &str| LockEntry {
+            holder: "me".to_owned(),
+            host: "laptop".to_owned(),
+            process: 7,
+            run: "r".to_owned(),
+            since: since.to_owned(),
+            ..LockEntry::default()
+        };
+        let described = entry("2026-11-29T14:10:05.123456Z").describe();
+        assert_eq!(described, "me on laptop (process 7, run r), since 2026-11-29 14:10:05 UTC");
+        assert!(entry("yesterday").describe().ends_with("since yesterday"));
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl KubeCluster {
         let authenticator = Authenticator::open(target.config, target.plugin, options.now, announce).await?;
         let transport = Transport::new(
             authenticator,
-            Server { address: server.clone(), endpoint },
+            Server { address: server.clone(), origin: target.origin, endpoint },
             target.secrets,
             options,
             notices,

@@ -480,6 +480,8 @@ pub struct ClusterError {
     pub ambiguous: bool,
     /// With `Expired`: the token with which a list goes on, on later contents.
     pub continue_token: Option<Box<str>>,
+    /// A way out, as a sentence.
+    pub hint: Option<Box<str>>,
 }
 
 /// One cause of a refused request.
@@ -505,6 +507,7 @@ impl ClusterError {
             causes: Vec::new(),
             ambiguous: false,
             continue_token: None,
+            hint: None,
         }
     }
 

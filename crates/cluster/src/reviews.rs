@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use serde_json::Value;
+use pushback_objects::ObjectExt as _;
+use serde_json::{Value, json};
 
 use super::{Address, Cluster, Kind};
 
@@ -24,6 +25,22 @@ pub async fn access(cluster: &dyn Cluster, attributes: ResourceAttributes) -> Re
         .map_err(|error| format!("the server's answer is no access review: {error}"))?;
     let status = review.status.ok_or("the server's answer has no status")?;
     Ok((status.allowed, status.reason.unwrap_or_default()))
+}
+
+/// The name of this user as the API server knows it; `None` for a server before Kubernetes 1.28, or if it does not
+/// answer.
+pub async fn user(cluster: &dyn Cluster) -> Option<String> {
+    let review = Kind {
+        group: "authentication.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "SelfSubjectReview".to_owned(),
+        plural: "selfsubjectreviews".to_owned(),
+        ..Kind::default()
+    };
+    let address = Address::new(Arc::new(review), "", "");
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let written = cluster.create(&address, &body, false).await.ok()?;
+    Some(written.object.text("/status/userInfo/username").to_owned()).filter(|user| !user.is_empty())
 }
 
 /// Sends a review and returns it as answered.

@@ -47,6 +47,28 @@ enum Ids {
     Fixed(u64),
 }
 
+/// Name of this process's account, where no variable has it: in many containers.
+fn account_name() -> Option<String> {
+    let user = current_user()?.to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    let name = |line: &str| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        (id == user).then(|| name.to_owned())
+    };
+    accounts.lines().find_map(name)
+}
+
+#[cfg(unix)]
+fn current_user() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn current_user() -> Option<u32> {
+    None
+}
+
 impl Environment {
     /// The real environment.
     #[must_use]
@@ -58,6 +80,7 @@ impl Environment {
             user: ["USER", "LOGNAME", "USERNAME"]
                 .iter()
                 .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+                .or_else(account_name)
                 .unwrap_or_else(|| "unknown".to_owned()),
             arguments: arguments().collect(),
             commit: ["GITHUB_SHA", "CI_COMMIT_SHA"]

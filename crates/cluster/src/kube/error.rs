@@ -121,6 +121,7 @@ fn of_status(code: u16, status: &Status, audit_id: Option<&str>, secrets: &Secre
                 .collect(),
             ambiguous: false,
             continue_token: status.metadata.as_ref().and_then(|list| list.r#continue.clone()),
+            hint: None,
         },
         retry_after_seconds: details.and_then(|details| details.retry_after_seconds),
         not_processed: quota_conflict,

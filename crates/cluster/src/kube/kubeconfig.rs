@@ -37,6 +37,8 @@ pub(super) struct Target {
     pub(super) secrets: Secrets,
     /// The context's name, or `in-cluster`.
     pub(super) context: String,
+    /// The context and its kubeconfig, in words.
+    pub(super) origin: String,
 }
 
 /// Finds and resolves the context that the options select.
@@ -213,7 +215,10 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
         (Some(name), _) => name.clone(),
         (None, Some(name)) if !name.is_empty() => name.to_owned(),
         (None, _) => {
-            return Err(configuration(format!("no context is current in {origin}; give --context ({})", known())));
+            return Err(configuration(format!(
+                "no context is current in {origin}; give --kubeconfig-context ({})",
+                known()
+            )));
         }
     };
     let context = kubeconfig
@@ -270,7 +275,8 @@ fn of_kubeconfig(kubeconfig: Box<Kubeconfig>, origin: &str, options: &ConnectOpt
     config.auth_info = user;
     let owner = || format!("user \"{}\" of {origin}", context.user.as_deref().unwrap_or_default());
     let plugin = exec.map(|exec| Plugin::find(exec, owner(), options)).transpose()?;
-    Ok(Target { config, plugin, secrets, context: name })
+    let origin = format!("context {name} in {origin}; another one is chosen with --kubeconfig-context");
+    Ok(Target { config, plugin, secrets, context: name, origin })
 }
 
 /// Secrets that are sent to a server or proxy, which might echo them.
@@ -356,7 +362,8 @@ fn in_cluster(options: &ConnectOptions) -> Result<Target, ClusterError> {
         .map_err(|error| configuration(format!("running in a Pod, but its service account cannot be used: {error}")))?;
     config.proxy_url = proxy::choose(&config.cluster_url, None, options.environment).map_err(configuration)?;
     let secrets = credentials(&config.auth_info, config.proxy_url.as_ref());
-    Ok(Target { config, plugin: None, secrets, context: "in-cluster".to_owned() })
+    let origin = "the service account of this Pod".to_owned();
+    Ok(Target { config, plugin: None, secrets, context: "in-cluster".to_owned(), origin })
 }
 
 fn home(environment: fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -447,7 +454,7 @@ users:
         assert_eq!(message(&with_context("b")), "the certificate authority of cluster \"two\" is not PEM");
         assert_eq!(
             message(&options("contexts: []")),
-            "no context is current in the given kubeconfig; give --context (it has none)"
+            "no context is current in the given kubeconfig; give --kubeconfig-context (it has none)"
         );
     }
 

@@ -113,7 +113,7 @@ impl Fake {
         });
         let (sender, notices) = unbounded_channel();
         let authenticator = Authenticator::plain(Client::new(service, "default"));
-        let server = Server { address: "https://test:6443".to_owned(), endpoint: None };
+        let server = Server { address: "https://test:6443".to_owned(), origin: String::new(), endpoint: None };
         let transport = Transport::new(authenticator, server, Secrets::default(), options, Some(sender));
         let cluster = KubeCluster::new("test (https://test:6443)".to_owned(), "default".to_owned(), transport);
         Self { cluster, notices, asked }

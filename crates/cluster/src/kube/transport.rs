@@ -44,6 +44,8 @@ const AGENT: &str = concat!("pushback/", env!("CARGO_PKG_VERSION"));
 pub(super) struct Server {
     /// Displayed address: `https://host:6443`.
     pub(super) address: String,
+    /// Context and kubeconfig that name it.
+    pub(super) origin: String,
     /// Endpoint for connection checks.
     pub(super) endpoint: Option<Endpoint>,
 }
@@ -375,6 +377,9 @@ impl Transport {
         let mut broken = error::broken(error, &self.server.address);
         let secrets = self.secrets_of(credentials);
         broken.error.rewrite(|text| secrets.mask(text));
+        if broken.error.kind == ErrorKind::Unreachable && !self.server.origin.is_empty() {
+            broken.error.hint = Some(format!("the server is that of {}", self.server.origin).into());
+        }
         let processed = if broken.permanent {
             Processed::Judged
         } else if broken.not_processed {
