@@ -74,7 +74,7 @@ pub async fn run(global: &GlobalArgs, arguments: StorageArgs) -> ExitCode {
         StorageCommand::Rollback(arguments) => rollback::run(global, arguments).await,
         StorageCommand::Convert(arguments) => convert::run(global, &arguments),
         StorageCommand::Schema(arguments) => schema::run(global, &arguments),
-        StorageCommand::Suggest(arguments) => suggest::run(global, &arguments).await,
+        StorageCommand::Suggest(arguments) => suggest::run(global, arguments).await,
         StorageCommand::Golden(arguments) => golden::run(global, &arguments),
         StorageCommand::Test(arguments) => test::run(global, &arguments).await,
     }

@@ -10,6 +10,7 @@ pub mod replace;
 pub mod role;
 pub mod status;
 pub mod step;
+pub mod suggest;
 
 use std::sync::Arc;
 

@@ -103,7 +103,9 @@ pub fn goldens(report: &GoldenReport) -> String {
     for file in &report.written {
         let _ = writeln!(text, "{} written", terminal_safe(file));
     }
-    // Without expressions there is nothing to compare, and nothing to say.
+    if report.different.is_empty() && report.written.is_empty() && report.equal.is_empty() {
+        text += "The plan has no hooks, so there is nothing to record or to compare.\n";
+    }
     if !report.equal.is_empty() {
         let _ = writeln!(text, "{} as recorded", counted(report.equal.len(), "conversion"));
     }

@@ -20,7 +20,7 @@ Examples:
   pushback storage golden --plan plan.yaml --crd crd.yaml goldens/
 
 There is a file for each conversion to the hub or from it on whose way the plan has expressions or
-programs; without any there is nothing to compare.
+programs (`hooks`); without any there is nothing to compare, and the command says so.
 
 Exit codes: 0 all as recorded, or written, 1 something differs, wrong input or a wrong plan.")]
 pub struct GoldenArgs {

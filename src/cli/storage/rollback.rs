@@ -37,8 +37,8 @@ pub struct RollbackArgs {
     /// Definitions, PLURAL.GROUP [default: those of the files that are on the cluster]
     #[arg(value_name = "DEFINITION")]
     definitions: Vec<String>,
-    /// File with the older definitions, and with ConversionPlans; - for standard input
-    #[arg(short, long, value_name = "FILE", required = true)]
+    /// File or folder with the older definitions, and with ConversionPlans; - for standard input
+    #[arg(short, long, value_name = "PATH", required = true)]
     file: Vec<PathBuf>,
     /// Show what would be done; write nothing
     #[arg(long)]

@@ -51,13 +51,7 @@ impl ConversionFiles {
 
     /// Reads plan and CRD. `name` chooses one of several CRDs.
     fn read_named(&self, name: Option<&str>) -> Result<(ConversionPlan, Value), CommandError> {
-        let plan = match &self.plan {
-            None => None,
-            Some(path) => {
-                let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[FileRole::Plans])?;
-                Some(only(found.plans, path, "ConversionPlan")?.plan)
-            }
-        };
+        let plan = self.plan.as_deref().map(read_plan).transpose()?;
         let crds = text(&self.definition)?;
         let crds = conversion_files::parse(&files::shown(&self.definition), crds.as_bytes(), &[FileRole::Crds])?;
         let mut definitions = crds.crds;
@@ -86,7 +80,7 @@ impl Draft {
     /// As for [`ConversionFiles::converter`].
     pub fn converter(&self) -> Result<Converter, CommandError> {
         let (plan, definition) = self.files.read_named(self.name.as_deref())?;
-        compiled(plan, &definition)
+        draft(plan, &definition)
     }
 
     /// Compiles the plan for the versions of the CRD on the cluster, too.
@@ -100,11 +94,24 @@ impl Draft {
         let live = until_stopped(run.stop.clone(), reading).await?;
         let is_known = |name: &str| plan.schemas.iter().any(|placed| placed.value.0 == name);
         let both = with_versions_of(&live, &wanted, is_known);
-        compiled(plan, &both)
+        draft(plan, &both)
     }
 }
 
-fn compiled(plan: ConversionPlan, definition: &Value) -> Result<Converter, CommandError> {
+/// Reads the plan of a file.
+///
+/// # Errors
+/// The file cannot be read, or does not hold exactly one plan.
+pub(super) fn read_plan(path: &Path) -> Result<ConversionPlan, CommandError> {
+    let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[FileRole::Plans])?;
+    Ok(only(found.plans, path, "ConversionPlan")?.plan)
+}
+
+/// Compiles a plan with fields that it does not decide about kept in the bag.
+///
+/// # Errors
+/// Everything that is wrong with the plan.
+pub(super) fn draft(plan: ConversionPlan, definition: &Value) -> Result<Converter, CommandError> {
     Ok(compile(&ConversionPlan { unassessed: Unassessed::Stash, ..plan }, definition)?)
 }
 

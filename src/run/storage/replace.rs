@@ -1,7 +1,8 @@
 //! Definitions from files in the place of live ones, for what that does to stored objects: looked at, or carried out.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use pushback_storage::carry_over::CarryingOver;
 use pushback_storage::definitions;
 use pushback_storage::preview::{Preview, PreviewReport, StepKind};
 use pushback_storage::replacement::Replacement;
+use pushback_system::environment::reason;
 use serde_json::Value;
 
 use super::conversion::text;
@@ -141,11 +143,23 @@ impl Replace {
         Ok(subjects)
     }
 
+    /// The files to read. Those of a folder may hold anything; one that is named holds CRDs or plans.
+    fn sources(&self) -> Result<Vec<(PathBuf, &'static [FileRole])>, CommandError> {
+        let mut sources: Vec<(PathBuf, &'static [FileRole])> = Vec::new();
+        for path in &self.files {
+            match path.is_dir() {
+                false => sources.push((path.clone(), &[FileRole::Either])),
+                true => sources.extend(manifests_below(path)?.into_iter().map(|file| (file, &[][..]))),
+            }
+        }
+        Ok(sources)
+    }
+
     /// The definitions and the plans of the files.
     fn read(&self) -> Result<(BTreeMap<String, Value>, ConversionPlans), CommandError> {
         let (mut definitions, mut plans) = (BTreeMap::new(), Vec::new());
-        for path in &self.files {
-            let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[FileRole::Either])?;
+        for (path, roles) in self.sources()? {
+            let found = conversion_files::parse(&files::shown(&path), text(&path)?.as_bytes(), roles)?;
             plans.extend(found.plans.into_iter().map(|PlanDocument { plan, document }| GivenPlan {
                 definition: plan.name,
                 document,
@@ -191,6 +205,29 @@ impl Subject {
             None => Ok(()),
         }
     }
+}
+
+/// The files below a folder that can hold manifests, in the order of their names. Hidden files and links are left out.
+fn manifests_below(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let unreadable = |error: std::io::Error| {
+        CommandError::usage(format!("{}: it cannot be read: {}", files::shown(folder), reason(&error)))
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let kind = entry.file_type().map_err(unreadable)?;
+        let path = entry.path();
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let is_manifest = path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|it| ending == *it));
+        match () {
+            () if is_hidden => {}
+            () if kind.is_dir() => found.extend(manifests_below(&path)?),
+            () if kind.is_file() && is_manifest => found.push(path),
+            () => {}
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 fn report(definitions: Vec<Preview>) -> PreviewReport {
