@@ -9,7 +9,7 @@ use pushback_events::exit::ExitCode;
 use pushback_terminal::history_text;
 
 use super::arguments::{AppArgs, GlobalArgs};
-use super::screen::{self, ProgressNotes};
+use super::screen::{self, ProgressNotes, data_columns};
 use crate::run::error::CommandError;
 use crate::run::history::{AppHistory, History};
 
@@ -167,7 +167,11 @@ impl LabelArgs {
 async fn list(global: &GlobalArgs, changes: ChangesArgs) -> Result<String, CommandError> {
     let read = changes.read(global).await?;
     let changes = read.changes(0);
-    Ok(if global.wants_json() { history_text::json(&read.app, &changes) } else { history_text::table(&changes) })
+    Ok(if global.wants_json() {
+        history_text::json(&read.app, &changes)
+    } else {
+        history_text::table(&changes, data_columns())
+    })
 }
 
 async fn garbage_collect(global: &GlobalArgs, arguments: GarbageCollectArgs) -> Result<String, CommandError> {

@@ -2,11 +2,11 @@
 
 use clap::Args;
 use pushback_system::environment::wall_clock;
-use pushback_terminal::inspect_text;
+use pushback_terminal::inspect_text::{self, InspectTable};
 
 use super::arguments::{AppArgs, GlobalArgs};
 use super::filters::FilterArgs;
-use super::screen::ProgressNotes;
+use super::screen::{ProgressNotes, data_columns};
 use crate::run::error::CommandError;
 use crate::run::inspect::{Inspect, InspectedApp};
 
@@ -53,6 +53,10 @@ pub async fn run(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, 
     Ok(if global.wants_json() {
         inspect_text::json(&observed, &lines)
     } else {
-        inspect_text::table(&observed, &lines, status, server, wall_clock())
+        inspect_text::table(
+            &observed,
+            &lines,
+            InspectTable { with_status: status, server, now: wall_clock(), columns: data_columns() },
+        )
     })
 }

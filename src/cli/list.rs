@@ -5,7 +5,7 @@ use pushback_terminal::list_text;
 
 use super::arguments::GlobalArgs;
 use super::filters::FilterArgs;
-use super::screen::ProgressNotes;
+use super::screen::{ProgressNotes, data_columns};
 use crate::run::error::CommandError;
 use crate::run::list::List;
 use crate::run::options::NamespaceOptions;
@@ -52,5 +52,5 @@ impl ListArgs {
 pub async fn run(global: &GlobalArgs, arguments: ListArgs) -> Result<String, CommandError> {
     let list = arguments.resolve(global)?;
     let apps = list.run(&ProgressNotes(global)).await?.apps;
-    Ok(if global.wants_json() { list_text::json(&apps) } else { list_text::table(&apps) })
+    Ok(if global.wants_json() { list_text::json(&apps) } else { list_text::table(&apps, data_columns()) })
 }

@@ -11,6 +11,7 @@ use pushback_terminal::live::options::WIDTH;
 use pushback_terminal::live::prompt;
 use pushback_terminal::live::renderer::Renderer;
 use pushback_terminal::output::Output;
+use pushback_terminal::words::hang;
 use pushback_terminal::{DiffStyle, Format, RenderOptions, Reporter, Theme, error_text, renderer, system_clock};
 
 use super::arguments::{GlobalArgs, OutputFormat};
@@ -20,6 +21,9 @@ use crate::run::answer::Notes;
 use crate::run::error::CommandError;
 use crate::run::outcome::End;
 use crate::run::running::{Consent, Terminal};
+
+/// Fewest columns that output is laid out for.
+const NARROWEST: u16 = 20;
 
 /// The terminal or log that shows a run.
 #[derive(Debug)]
@@ -67,7 +71,7 @@ fn consent(global: &GlobalArgs, format: Option<Format>) -> Consent {
         (None, _) => Consent::Ask(|question| {
             let input = io::stdin();
             let is_terminal = input.is_terminal();
-            prompt::confirm(question, &mut input.lock(), is_terminal, &mut io::stderr())
+            prompt::confirm(question, columns(), &mut input.lock(), is_terminal, &mut io::stderr())
         }),
     }
 }
@@ -123,7 +127,7 @@ fn start_as(
         verbose: global.verbose > 0,
         diff,
         size: None,
-        data_columns: data_is_terminal.then(columns),
+        data_columns: data_is_terminal.then(columns).or_else(columns_set),
     };
     let (events, receiver) = Events::channel();
     let output = Output::new(data, Box::new(io::stderr()));
@@ -135,9 +139,15 @@ fn start_as(
     Ok(Run::start(events, Box::new(Screen { reporter, format, consent: consent(global, format), document })))
 }
 
-/// Columns of the terminal that standard output is, for commands without a run; none if it is no terminal.
+/// Columns of the terminal that standard output is, or those of `COLUMNS`, for commands without a run; `None` without
+/// either.
 pub fn data_columns() -> Option<u16> {
-    io::stdout().is_terminal().then(columns)
+    io::stdout().is_terminal().then(columns).or_else(columns_set)
+}
+
+/// Columns of output to a file or a pipe, as `COLUMNS` has them.
+fn columns_set() -> Option<u16> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns >= NARROWEST)
 }
 
 /// Colours and glyphs of standard output, for commands without a run.
@@ -148,7 +158,8 @@ pub fn data_theme(global: &GlobalArgs) -> Theme {
 /// Columns of the terminal, whichever stream leads to it.
 fn columns() -> u16 {
     let size = console::Term::stdout().size_checked().or_else(|| console::Term::stderr().size_checked());
-    size.map_or(WIDTH, |(_, columns)| columns)
+    // A terminal that was given no size has 0 columns.
+    size.map(|(_, columns)| columns).filter(|columns| *columns >= NARROWEST).unwrap_or(WIDTH)
 }
 
 /// Runs a command within a run, and ends the run whatever the result.
@@ -244,7 +255,8 @@ pub fn fail(global: &GlobalArgs, error: &CommandError) -> ExitCode {
         return presenter.error(error).map_or_else(|error| not_written(&error), |()| error.code);
     }
     let mut output = Output::standard();
-    output.progress(&error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal())));
+    let text = error_text::input_errors_text(&error.errors, theme(global, io::stderr().is_terminal()));
+    output.progress(&if io::stderr().is_terminal() { hang(&text, columns()) } else { text });
     error.code
 }
 

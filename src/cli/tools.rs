@@ -129,12 +129,12 @@ fn inspect(global: &GlobalArgs, arguments: InspectArgs) -> Result<String, Comman
         let objects: Vec<_> = manifests.iter().map(|manifest| json!(manifest.object)).collect();
         return Ok(format!("{:#}\n", json!({"schemaVersion": 1, "objects": objects})));
     }
-    let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "PLACE"]);
+    let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "PLACE"]).with_names(&[0, 1, 2]);
     for manifest in &manifests {
         let place = Position { column: 0, ..manifest.positions.start() }.to_string();
         table.row(&[&manifest.object.namespace, &manifest.object.kind, &manifest.object.name, &place]);
     }
-    Ok(table.text())
+    Ok(table.text_for(screen::data_columns(), "…"))
 }
 
 /// Both sides of a comparison: the old one, then the new one.

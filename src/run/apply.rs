@@ -23,7 +23,7 @@ use super::running::{Run, free_aside};
 use super::saved::Approval;
 use super::setup::{Setup, connected_before, set_up};
 use super::signals::until_stopped;
-use super::write_loop::{LoopEnd, LoopSteps, Round, StopAfter, WriteLoop};
+use super::write_loop::{self, LoopEnd, LoopSteps, Round, StopAfter, WriteLoop};
 use super::{allowed, input, judging, last_good, planning, record};
 
 /// Most custom resources without a status that a warning names.
@@ -157,7 +157,8 @@ impl LoopSteps for ApplySteps<'_> {
     }
 
     fn question(&self, plan: &Plan) -> Option<String> {
-        (!self.apply.is_confirmed).then(|| plan.question("Apply these changes?"))
+        let question = || plan.question(&format!("Apply {}?", write_loop::change_words(self.setup, plan, "to")));
+        (!self.apply.is_confirmed).then(question)
     }
 
     async fn prepare_write(&self, plan: &Plan) -> Result<ControlFlow<()>, CommandError> {

@@ -24,7 +24,7 @@ use super::running::Run;
 use super::setup::{Setup, set_up};
 use super::signals::until_stopped;
 use super::write::lock_locally;
-use super::write_loop::{LoopEnd, LoopSteps, Round, StopAfter, WriteLoop};
+use super::write_loop::{self, LoopEnd, LoopSteps, Round, StopAfter, WriteLoop};
 use super::{input, planning, record, unknown_app};
 
 /// Options of a deletion.
@@ -182,8 +182,8 @@ impl LoopSteps for DeleteSteps<'_> {
     }
 
     fn question(&self, plan: &Plan) -> Option<String> {
-        let question = if plan.deletes_app { "Delete the app and these objects?" } else { "Delete these objects?" };
-        Some(plan.question(question))
+        let verb = if plan.deletes_app { "Delete" } else { "Delete only a part of" };
+        Some(plan.question(&format!("{verb} {}?", write_loop::change_words(self.setup, plan, "from"))))
     }
 
     async fn finish(

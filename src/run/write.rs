@@ -8,7 +8,7 @@ use pushback_app::inventory::Inventory;
 use pushback_app::moving::Place;
 use pushback_app::record::{AppError, Phase};
 use pushback_app::session::{Opening, Session};
-use pushback_cluster::{ErrorKind, LocalLock};
+use pushback_cluster::{ErrorKind, LocalLock, reviews};
 use pushback_deploy::apply::engine::{Engine, Outcome, Progress};
 use pushback_deploy::check::report::PolicyReport;
 use pushback_deploy::plan::Plan;
@@ -197,11 +197,16 @@ impl Writing<'_> {
         }
     }
 
-    fn judged(&self) -> Judged<'_> {
+    async fn judged(&self) -> Judged<'_> {
         let policy = PolicyReport::of(self.setup.policy_source.clone(), &self.judged.report);
         let around = &self.run.environment;
         let is_server = self.setup.cluster.capabilities().server;
-        let by = if is_server { format!("{}@{}", around.user, around.host) } else { String::new() };
+        let mut by = if is_server { format!("{}@{}", around.user, around.host) } else { String::new() };
+        // kapp does not ask for it.
+        if is_server && self.setup.observer.is_none() {
+            let user = reviews::user(&*self.setup.cluster).await;
+            by = user.map_or(by.clone(), |user| format!("{user} ({by})"));
+        }
         Judged {
             findings: &self.judged.report.findings,
             policy: serde_json::to_value(policy).unwrap_or_default(),
@@ -217,7 +222,7 @@ impl Writing<'_> {
         }
         let cluster = &*self.setup.cluster;
         let run = if cluster.capabilities().server { self.run.id.as_str() } else { "" };
-        match history::start(cluster, &plan.observed.app, &plan.label_value, summary, run, &self.judged()).await {
+        match history::start(cluster, &plan.observed.app, &plan.label_value, summary, run, &self.judged().await).await {
             Ok(name) => Some(name),
             Err(error) => {
                 self.run.warn("history", error.to_string());

@@ -3,12 +3,13 @@
 
 use std::ops::ControlFlow;
 
-use pushback_app::record::{AppError, Observed};
+use pushback_app::record::{AppError, AppName, Observed};
 use pushback_deploy::apply::engine::Outcome;
 use pushback_deploy::plan::{self, Plan};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, PlannedLine, RunFailure, RunOutcome};
 use pushback_preflight::judge::RunReport;
+use pushback_terminal::words::counts_to_do;
 
 use super::error::CommandError;
 use super::options::{PreflightOptions, WriteOptions};
@@ -206,4 +207,15 @@ impl WriteLoop<'_> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// App, cluster and numbers of a plan, for its prompt: `shop to kind-prod, namespace default: 2 to create`.
+pub fn change_words(setup: &Setup, plan: &Plan, preposition: &str) -> String {
+    let mut counts = Counts::default();
+    for planned in &plan.objects {
+        counts.add_change(planned.reported_operation(), planned.is_orphaned());
+    }
+    let counts = counts_to_do(&Counts { noop: 0, exists: 0, ..counts });
+    let AppName { name, namespace } = &setup.app;
+    format!("{name} {preposition} {}, namespace {namespace}: {counts}", setup.cluster.description())
 }

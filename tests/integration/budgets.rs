@@ -67,6 +67,9 @@ const LOOK: [(&str, usize); 2] = [("discovery", 3), ("get configmaps", 2)];
 /// What preflight asks about permissions in one namespace, whatever the number of objects.
 const ACCESS: [(&str, usize); 2] = [("create selfsubjectaccessreviews", 1), ("create selfsubjectrulesreviews", 1)];
 
+/// The user of the credentials, for the history.
+const USER: [(&str, usize); 1] = [("create selfsubjectreviews", 1)];
+
 /// What else the objects may own: each kind of the namespace is listed for the plan, and again before the first deletion.
 const DEPENDENTS: [(&str, usize); 20] = [
     ("list cronjobs", 2),
@@ -107,7 +110,7 @@ fn a_new_app_costs_a_dry_run_and_a_write_an_object_and_a_fixed_number_more() {
         // Record and history, each begun and ended; what a killed run may have left of an inventory.
         let own =
             [("list resourcequotas", 1), ("list configmaps", 1), ("create configmaps", 2), ("patch configmaps", 2)];
-        assert_eq!(cost, expected(&[&LOOK, &ACCESS, &objects, &own]), "for {count} objects");
+        assert_eq!(cost, expected(&[&LOOK, &ACCESS, &USER, &objects, &own]), "for {count} objects");
     }
 }
 
@@ -126,7 +129,7 @@ fn one_change_costs_one_dry_run_and_one_write() {
     // The app's objects, records that claim them as well, its history, and what a killed run may have left of an
     // inventory; the record twice, the history begun and ended.
     let own = [("list configmaps", 4), ("create configmaps", 1), ("patch configmaps", 3)];
-    assert_eq!(cost, expected(&[&LOOK, &ACCESS, &object, &own]));
+    assert_eq!(cost, expected(&[&LOOK, &ACCESS, &USER, &object, &own]));
 }
 
 fn a_deletion_costs_a_delete_an_object_and_a_fixed_number_more() {

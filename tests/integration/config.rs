@@ -272,7 +272,11 @@ spec:
     let recorded = parse_text(&history[1]["data"]["findings"]).to_string();
     assert!(recorded.contains(fingerprint) && recorded.contains("nobody has one yet"), "{recorded}");
     let shown = app.run("history", &[]).expect(0).json();
-    assert_eq!(shown["changes"][0]["waivers"][0]["reason"], "nobody has one yet");
+    let change = &shown["changes"][0];
+    assert_eq!(change["waivers"][0]["reason"], "nobody has one yet");
+    assert_eq!(change["waivers"][0]["rule"], "CRDUpgradeSafety/type");
+    assert_eq!(change["waivers"][0]["object"], format!("CustomResourceDefinition things.{group}"));
+    assert!(change["by"].as_str().is_some_and(|by| by.contains(" (") && by.ends_with(')')), "{change}");
     app.delete(&["--preflight=none"]).expect(0);
 }
 

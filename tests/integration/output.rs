@@ -169,7 +169,7 @@ spec:
     let shown = run_at_terminal(pushback(folder.path(), &arguments), 100);
     assert_eq!(shown.code, 22, "{}", shown.screen);
     let end = shown.screen.split_once("error: waiting timed out").expect("an end").1;
-    assert!(end.contains("not ready  Deployment") && end.contains("Unschedulable"), "{end}");
+    assert!(end.contains("waiting  Deployment") && end.contains("Unschedulable"), "{end}");
     for trace in ["░", "█", "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"] {
         assert!(!shown.screen.contains(trace), "{trace} is left on the screen:\n{}", shown.screen);
     }

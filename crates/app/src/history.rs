@@ -27,7 +27,7 @@ pub struct Judged<'a> {
     pub findings: &'a [Finding],
     /// The policy: its source, disabled rules, and what the manifests loosened.
     pub policy: Value,
-    /// User and host, `me@laptop`; empty on a directory, which must not differ from machine to machine.
+    /// User of the credentials, with user and host, `admin (me@laptop)`; empty on a directory, which must not differ from machine to machine.
     pub by: String,
     /// Where the input came from, if that is known.
     pub revision: Option<Revision>,
@@ -55,7 +55,7 @@ pub struct Entry {
     pub name: String,
     /// What kapp records.
     pub change: ChangeSummary,
-    /// User and host, where recorded.
+    /// User of the credentials, with user and host, where recorded.
     pub by: String,
     /// Commit that the input came from, where recorded.
     pub commit: String,
@@ -65,8 +65,37 @@ pub struct Entry {
     pub run: String,
     /// Rules that were off and would have run.
     pub rules_off: Vec<String>,
-    /// Fingerprints of findings that were waived, each with the reason.
-    pub waivers: Vec<(String, String)>,
+    /// Findings that were waived.
+    pub waivers: Vec<WaivedFinding>,
+}
+
+/// A finding that was waived, as it was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaivedFinding {
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// The reason of the waiver.
+    pub reason: String,
+    /// Rule and check, `CRDUpgradeSafety/enum`; empty in entries of older versions.
+    pub rule: String,
+    /// Kind and name of its object; empty in entries of older versions.
+    pub object: String,
+}
+
+impl WaivedFinding {
+    fn read(waiver: &Value) -> Self {
+        let text = |key: &str| waiver.text(&format!("/{key}")).to_owned();
+        Self { fingerprint: text("fingerprint"), reason: text("reason"), rule: text("rule"), object: text("object") }
+    }
+
+    fn record(finding: &Finding) -> Value {
+        let Finding { rule, check, .. } = finding;
+        let rule = if check.is_empty() { rule.clone() } else { format!("{rule}/{check}") };
+        json!({
+            "fingerprint": finding.fingerprint, "reason": finding.waived, "affected": finding.affected(),
+            "rule": rule, "object": finding.object.to_string(),
+        })
+    }
 }
 
 impl Entry {
@@ -95,9 +124,7 @@ impl Entry {
             modified: own["modified"] == json!(true),
             run: own.text("/run").to_owned(),
             rules_off: list("/policy/rulesOff").map(|off| off.text("/name").to_owned()).collect(),
-            waivers: list("/waivers")
-                .map(|waiver| (waiver.text("/fingerprint").to_owned(), waiver.text("/reason").to_owned()))
-                .collect(),
+            waivers: list("/waivers").map(WaivedFinding::read).collect(),
         }
     }
 }
@@ -140,9 +167,8 @@ pub async fn start(
         shown = &shown[..shown.len() / 2];
         findings_text = serde_json::to_string(shown).unwrap_or_default();
     }
-    let waivers = findings.iter().filter(|finding| finding.waived.is_some()).take(WAIVERS).map(
-        |finding| json!({"fingerprint": finding.fingerprint, "reason": finding.waived, "affected": finding.affected()}),
-    );
+    let waivers = findings.iter().filter(|finding| finding.waived.is_some()).take(WAIVERS);
+    let waivers = waivers.map(WaivedFinding::record);
     // If there are too many findings, the waived ones are dropped first: the waivers are recorded separately.
     let mut own = json!({
         "run": run, "by": judged.by, "findings": findings.len(), "policy": judged.policy, "waivers": waivers.collect::<Vec<_>>(),

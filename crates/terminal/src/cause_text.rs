@@ -229,6 +229,31 @@ fn breaks_one_of_several(finding: &Finding) -> bool {
 
 /// Warnings, waived findings and information, a line for each kind.
 fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
+    let mut text = String::new();
+    for QuietLine { role, label, words } in quiet_kinds(quiet, findings, look.style()) {
+        let label = look.theme.paint(role, &terminal_safe(&label));
+        text += &hang(&format!("{label}: {}\n", terminal_safe(&words)), look.width);
+    }
+    if !text.is_empty() {
+        text = hang(&format!("{} (--verbose shows each)\n", text.trim_end()), look.width) + "\n";
+    }
+    text
+}
+
+/// Findings of one kind that refuse nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuietLine {
+    /// Role that colours the label.
+    pub role: Role,
+    /// `warning[CRDUpgradeSafety/enum]`, `waived`, `info`.
+    pub label: String,
+    /// The findings in words.
+    pub words: String,
+}
+
+/// Findings that refuse nothing, by kind.
+#[must_use]
+pub fn quiet_kinds(quiet: &[&Cause], findings: &[Finding], style: CardStyle) -> Vec<QuietLine> {
     let mut kinds: Vec<(String, Vec<&Cause>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for cause in quiet {
@@ -248,7 +273,7 @@ fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
             None => kinds.push((kind, vec![cause])),
         }
     }
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for (kind, causes) in &kinds {
         let first = &findings[causes[0].at[0]];
         let number: usize = causes.iter().map(|cause| cause.at.len()).sum();
@@ -286,9 +311,7 @@ fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
                 );
                 (Role::Caution, "warning".to_owned(), said)
             }
-            () if number == 1 => {
-                (Role::Caution, format!("warning[{kind}]"), FindingCard::new(first, look.style()).title())
-            }
+            () if number == 1 => (Role::Caution, format!("warning[{kind}]"), FindingCard::new(first, style).title()),
             () => {
                 let objects = members().map(object_name).collect::<BTreeSet<_>>().len();
                 let said = format!(
@@ -300,13 +323,9 @@ fn quiet_lines(quiet: &[&Cause], findings: &[Finding], look: Look) -> String {
                 (Role::Caution, format!("warning[{kind}]"), said)
             }
         };
-        let label = look.theme.paint(role, &terminal_safe(&label));
-        text += &hang(&format!("{label}: {}\n", terminal_safe(&said)), look.width);
+        lines.push(QuietLine { role, label, words: said });
     }
-    if !text.is_empty() {
-        text = hang(&format!("{} (--verbose shows each)\n", text.trim_end()), look.width) + "\n";
-    }
-    text
+    lines
 }
 
 /// `minLength 27, pattern`.

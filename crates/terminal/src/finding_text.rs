@@ -8,6 +8,7 @@ use pushback_objects::{Finding, Position};
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::registry;
 
+use crate::cause_text::Look;
 use crate::error_text::place;
 use crate::escape::{terminal_safe, terminal_safe_lines};
 use crate::excerpt_text::{excerpt_text, margin};
@@ -123,31 +124,72 @@ pub(crate) fn witness_lines(lines: &[impl AsRef<str>], margin: &str, theme: Them
     text
 }
 
-/// `Preflight  2 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation passed   0.9s`, and below it
-/// why a rule was skipped or could not get its facts.
+/// `Preflight  CRDUpgradeSafety failed (1 breaking), 3 rules passed, 2 skipped   0.9s`, and below it why rules were
+/// skipped or could not get their facts.
 #[must_use]
-pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, theme: Theme, width: u16) -> String {
+pub fn preflight_text(outcome: Outcome, rules: &[RuleLine], elapsed: Millis, look: Look) -> String {
+    let Look { theme, width, verbose } = look;
     let heading = theme.paint(Role::Strong, "Preflight");
     // Findings about the policy belong to no rule.
     if rules.iter().all(|rule| rule.name == registry::POLICY) {
         return format!("{heading}  {}\n", theme.paint(Role::Caution, &no_rule_ran(outcome)));
     }
-    let words: Vec<String> = rules.iter().map(|rule| rule_words(rule, theme)).collect();
+    let line = format!("{heading}  {}\n", summary(rules, theme, verbose));
     // How long it took decides about no line break.
-    let line = format!("{heading}  {}: {}\n", counted(rules.len(), "rule"), words.join(", "));
     let line = hang(&line, width.saturating_sub(10));
-    let mut text = format!("{}   {}\n", line.trim_end(), theme.paint(Role::Quiet, &took(elapsed)));
-    let mut reasons: Vec<(RuleOutcome, &str, Vec<&str>)> = Vec::new();
-    for (rule, reason) in rules.iter().flat_map(|rule| rule.reasons.iter().map(move |reason| (rule, reason))) {
-        match reasons.iter_mut().find(|(outcome, known, _)| *outcome == rule.outcome && known == reason) {
-            Some((_, _, rules)) => rules.push(&rule.name),
-            None => reasons.push((rule.outcome, reason, vec![&rule.name])),
+    let text = format!("{}   {}\n", line.trim_end(), theme.paint(Role::Quiet, &took(elapsed)));
+    let reasons = [RuleOutcome::Skipped, RuleOutcome::Unable].map(|outcome| reasons_line(rules, outcome));
+    hang(&(text + &reasons.concat()), width)
+}
+
+/// The rules whose outcome matters by name, then the numbers of the others.
+fn summary(rules: &[RuleLine], theme: Theme, verbose: bool) -> String {
+    let is_named = |rule: &&RuleLine| {
+        let is_quiet = matches!(rule.outcome, RuleOutcome::Passed | RuleOutcome::Skipped);
+        verbose || !is_quiet || rule.waived > 0
+    };
+    let (named, counted_only): (Vec<&RuleLine>, Vec<&RuleLine>) = rules.iter().partition(is_named);
+    let mut words: Vec<String> = named.into_iter().map(|rule| rule_words(rule, theme)).collect();
+    let mut noun = "rule";
+    for outcome in [RuleOutcome::Passed, RuleOutcome::Skipped] {
+        let count = counted_only.iter().filter(|rule| rule.outcome == outcome).count();
+        if count > 0 {
+            let number = if noun.is_empty() { count.to_string() } else { counted(count, noun) };
+            words.push(format!("{number} {}", theme.paint(outcome_role(outcome), outcome.as_str())));
+            noun = "";
         }
     }
-    for (outcome, reason, rules) in reasons {
-        text += &format!("  {} {}: {}\n", terminal_safe(&rules.join(", ")), outcome.as_str(), terminal_safe(reason));
+    words.join(", ")
+}
+
+/// `  skipped: StoredVersions, PermissionValidation (needs an API server)`; empty if no rule ended in this way.
+fn reasons_line(rules: &[RuleLine], outcome: RuleOutcome) -> String {
+    let mut reasons: Vec<(&[String], Vec<&str>)> = Vec::new();
+    for rule in rules.iter().filter(|rule| rule.outcome == outcome) {
+        match reasons.iter_mut().find(|(known, _)| *known == rule.reasons) {
+            Some((_, names)) => names.push(&rule.name),
+            None => reasons.push((&rule.reasons, vec![&rule.name])),
+        }
     }
-    hang(&text, width)
+    let words = |(reasons, names): (&[String], Vec<&str>)| match reasons {
+        [] => names.join(", "),
+        reasons => format!("{} ({})", names.join(", "), reasons.join("; ")),
+    };
+    let words: Vec<String> = reasons.into_iter().map(words).collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!("  {}: {}\n", outcome.as_str(), terminal_safe(&words.join(", ")))
+    }
+}
+
+fn outcome_role(outcome: RuleOutcome) -> Role {
+    match outcome {
+        RuleOutcome::Passed => Role::Good,
+        RuleOutcome::Warned => Role::Caution,
+        RuleOutcome::Failed | RuleOutcome::Unable => Role::Bad,
+        RuleOutcome::Skipped => Role::Quiet,
+    }
 }
 
 /// Without rules nothing passes, and what the server refused stays refused.
@@ -160,12 +202,6 @@ pub fn no_rule_ran(outcome: Outcome) -> String {
 }
 
 fn rule_words(rule: &RuleLine, theme: Theme) -> String {
-    let role = match rule.outcome {
-        RuleOutcome::Passed => Role::Good,
-        RuleOutcome::Warned => Role::Caution,
-        RuleOutcome::Failed | RuleOutcome::Unable => Role::Bad,
-        RuleOutcome::Skipped => Role::Quiet,
-    };
     let numbers: Vec<String> = [
         (rule.breaking, "breaking"),
         (rule.unknown, "unknown"),
@@ -177,7 +213,7 @@ fn rule_words(rule: &RuleLine, theme: Theme) -> String {
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
     let numbers = if numbers.is_empty() { String::new() } else { format!(" ({})", numbers.join(", ")) };
-    format!("{} {}{numbers}", terminal_safe(&rule.name), theme.paint(role, rule.outcome.as_str()))
+    format!("{} {}{numbers}", terminal_safe(&rule.name), theme.paint(outcome_role(rule.outcome), rule.outcome.as_str()))
 }
 
 #[cfg(test)]
@@ -360,11 +396,12 @@ mod tests {
             rule("PermissionValidation", RuleOutcome::Skipped, 0, &["a directory has no permissions"]),
             rule("StoredVersions", RuleOutcome::Unable, 0, &["cannot list widgets.example.com: forbidden"]),
         ];
-        assert_snapshot!(preflight_text(Outcome::Refused, &rules, Millis(900), Theme::plain(), 120), @"
-        Preflight  3 rules: CRDUpgradeSafety failed (1 breaking), PermissionValidation skipped, StoredVersions unable   0.9s
-          PermissionValidation skipped: a directory has no permissions
-          StoredVersions unable: cannot list widgets.example.com: forbidden
+        const LOOK: Look = Look { theme: Theme { color: false, unicode: false }, width: 120, verbose: false };
+        assert_snapshot!(preflight_text(Outcome::Refused, &rules, Millis(900), LOOK), @"
+        Preflight  CRDUpgradeSafety failed (1 breaking), StoredVersions unable, 1 rule skipped   0.9s
+          skipped: PermissionValidation (a directory has no permissions)
+          unable: StoredVersions (cannot list widgets.example.com: forbidden)
         ");
-        assert_snapshot!(preflight_text(Outcome::Passed, &[], Millis(1), Theme::plain(), 120), @"Preflight  no rule ran");
+        assert_snapshot!(preflight_text(Outcome::Passed, &[], Millis(1), LOOK), @"Preflight  no rule ran");
     }
 }

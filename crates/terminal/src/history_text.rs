@@ -2,24 +2,27 @@
 
 use std::fmt::Write as _;
 
-use pushback_app::history::Entry;
+use pushback_app::history::{Entry, WaivedFinding};
 use pushback_app::record::AppName;
 use serde_json::{Value, json};
 
 use crate::escape::{terminal_safe, terminal_safe_json};
 use crate::list_text::to_the_second;
+use crate::live::options::WIDTH;
 use crate::table::Table;
+use crate::words::hang;
 
 /// Letters of a commit in a table.
 const COMMIT: usize = 12;
 
 /// A table for people, newest first.
 #[must_use]
-pub fn table(entries: &[Entry]) -> String {
+pub fn table(entries: &[Entry], columns: Option<u16>) -> String {
     if entries.is_empty() {
         return "no changes\n".to_owned();
     }
-    let mut table = Table::new(&["NAME", "AT", "OUTCOME", "BY", "COMMIT", "CHANGES"]);
+    let mut table =
+        Table::new(&["NAME", "AT", "OUTCOME", "BY", "COMMIT", "CHANGES"]).with_names(&[0, 3]).with_message();
     for entry in entries {
         let at = to_the_second(&entry.change.started_at);
         let mut commit = entry.commit.chars().take(COMMIT).collect::<String>();
@@ -27,15 +30,16 @@ pub fn table(entries: &[Entry]) -> String {
         let done = operations(&entry.change.description);
         table.row(&[&entry.name, &at, outcome(entry), &entry.by, &commit, &done]);
     }
-    let mut text = table.text();
+    let mut text = table.text_for(columns, "…");
     for entry in entries {
         if !entry.rules_off.is_empty() {
             let rules = terminal_safe(&entry.rules_off.join(", ")).into_owned();
             let _ = writeln!(text, "{}: rules that were off: {rules}", terminal_safe(&entry.name));
         }
-        for (fingerprint, reason) in &entry.waivers {
-            let (name, reason) = (terminal_safe(&entry.name), terminal_safe(reason));
-            let _ = writeln!(text, "{name}: waived {}: {reason}", terminal_safe(fingerprint));
+        for WaivedFinding { fingerprint, reason, rule, object } in &entry.waivers {
+            let of = if object.is_empty() { String::new() } else { format!("{rule} of {object}, ") };
+            let line = format!("{}: waived {of}{fingerprint}: {reason}", entry.name);
+            text += &hang(&format!("{}\n", terminal_safe(&line)), columns.unwrap_or(WIDTH));
         }
     }
     text
@@ -45,7 +49,13 @@ pub fn table(entries: &[Entry]) -> String {
 #[must_use]
 pub fn json(app: &AppName, entries: &[Entry]) -> String {
     let change = |entry: &Entry| {
-        let waiver = |(fingerprint, reason): &(String, String)| json!({"fingerprint": fingerprint, "reason": reason});
+        let waiver = |WaivedFinding { fingerprint, reason, rule, object }: &WaivedFinding| {
+            let mut waiver = json!({"fingerprint": fingerprint, "reason": reason});
+            if !object.is_empty() {
+                (waiver["rule"], waiver["object"]) = (json!(rule), json!(object));
+            }
+            waiver
+        };
         json!({
             "name": entry.name, "startedAt": entry.change.started_at, "finishedAt": entry.change.finished_at,
             "outcome": outcome(entry), "successful": entry.change.successful, "by": entry.by, "commit": entry.commit, "modified": entry.modified, "run": entry.run,

@@ -12,15 +12,30 @@ use crate::raw_objects::{raw_objects, sorted_documents};
 use crate::table::Table;
 use crate::words::age;
 
-/// A table for people. `server`: whether controllers reconcile the objects; `now`: what ages are counted to.
+/// Options of the table of an app's objects.
+#[derive(Clone, Copy, Debug)]
+pub struct InspectTable {
+    /// Prints the status of each object too.
+    pub with_status: bool,
+    /// Set where controllers reconcile the objects.
+    pub server: bool,
+    /// Time that ages are counted to.
+    pub now: Timestamp,
+    /// Columns of the terminal.
+    pub columns: Option<u16>,
+}
+
+/// A table for people.
 #[must_use]
-pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: bool, now: Timestamp) -> String {
-    let mut table = Table::new(&["NAMESPACE", "NAME", "KIND", "OWNER", "STATE", "AGE", "MESSAGE"]);
+pub fn table(observed: &Observed, lines: &[Line], options: InspectTable) -> String {
+    let InspectTable { with_status, server, now, columns } = options;
+    let table = Table::new(&["NAMESPACE", "NAME", "KIND", "OWNER", "STATE", "AGE", "MESSAGE"]);
+    let mut table = table.with_names(&[0, 1, 2]).with_message();
     for line in lines {
         let namespace = if line.object.namespace.is_empty() { "(cluster)" } else { &line.object.namespace };
         let indent = if line.depth == 0 { String::new() } else { format!("{}L ", "  ".repeat(line.depth - 1)) };
         let name = format!("{indent}{}", line.object.name);
-        let state = if server { line.state } else { "-" };
+        let state = if server { state_word(line.state) } else { "-" };
         let age = line.created.parse().map(|created| age(created, now)).unwrap_or_default();
         table.row(&[namespace, &name, &line.object.kind, line.owner, state, &age, &line.message]);
     }
@@ -32,7 +47,7 @@ pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: boo
         text.push_str("no objects\n");
         return text;
     }
-    text.push_str(&table.text());
+    text.push_str(&table.text_for(columns, "…"));
     if with_status {
         for line in lines.iter().filter(|line| !line.status.is_null()) {
             let status = serde_yaml::to_string(&line.status).unwrap_or_default();
@@ -40,6 +55,15 @@ pub fn table(observed: &Observed, lines: &[Line], with_status: bool, server: boo
         }
     }
     text
+}
+
+/// A state as people read it; programs read kapp's words.
+fn state_word(state: &str) -> &str {
+    match state {
+        "ok" => "ready",
+        "ongoing" => "waiting",
+        other => other,
+    }
 }
 
 /// The objects as YAML, or as a List in JSON; Secrets masked.

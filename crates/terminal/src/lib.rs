@@ -25,6 +25,7 @@ pub mod policy_text;
 pub mod preview_text;
 pub mod raw_objects;
 pub mod saved_plan_text;
+pub mod shorten;
 pub mod storage_text;
 pub mod table;
 pub mod theme;

@@ -8,8 +8,8 @@ use crate::table::Table;
 
 /// A table for people.
 #[must_use]
-pub fn table(apps: &[Value]) -> String {
-    let mut table = Table::new(&["NAMESPACE", "NAME", "NAMESPACES", "LAST CHANGE", "AT"]);
+pub fn table(apps: &[Value], columns: Option<u16>) -> String {
+    let mut table = Table::new(&["NAMESPACE", "NAME", "NAMESPACES", "LAST CHANGE", "AT"]).with_names(&[0, 1, 2]);
     for app in apps {
         let spaces = app
             .get("namespaces")
@@ -23,7 +23,7 @@ pub fn table(apps: &[Value]) -> String {
             &to_the_second(app.text("/finishedAt")),
         ]);
     }
-    if apps.is_empty() { "no apps\n".to_owned() } else { table.text() }
+    if apps.is_empty() { "no apps\n".to_owned() } else { table.text_for(columns, "…") }
 }
 
 /// JSON for programs.

@@ -16,6 +16,30 @@ pub fn code(text: &str, limit: usize) -> String {
 #[must_use]
 pub fn prose(text: &str, limit: usize) -> String {
     let text = shorten(&terminal_safe(text), limit, "…");
+    quoted_prose(&text).unwrap_or_else(|| words_in_spans(&text))
+}
+
+/// Prose whose quotations between single backticks become code spans; `None` if its backticks are no such pairs.
+fn quoted_prose(text: &str) -> Option<String> {
+    let parts: Vec<&str> = text.split('`').collect();
+    let is_quotation = |part: &&str| !part.is_empty() && part.trim() == *part;
+    if parts.len() < 3
+        || parts.len().is_multiple_of(2)
+        || !parts.iter().skip(1).step_by(2).all(|part| is_quotation(&part))
+    {
+        return None;
+    }
+    let shown = parts.iter().enumerate().map(|(number, part)| match number % 2 {
+        1 => span(part),
+        _ => words_in_spans(part),
+    });
+    let shown: Vec<String> = shown.collect();
+    // Two spans side by side would be read as one.
+    let touches = shown.windows(2).any(|pair| pair[0].ends_with('`') && pair[1].starts_with('`'));
+    (!touches).then(|| shown.concat())
+}
+
+fn words_in_spans(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let runs = words.chunk_by(|one, next| is_plain(one) == is_plain(next));
     let shown = runs.map(|run| if is_plain(run[0]) { run.join(" ") } else { span(&run.join(" ")) });
@@ -85,16 +109,22 @@ mod tests {
         let (shown, quoted) = (prose(text, 100_000), code(text, 100_000));
         let table = format!("| a | b | c |\n|---|---|---|\n| x {} x | {} | y |\n", cell(&shown), cell(&quoted));
         let quoted_text = if safe.is_empty() { " " } else { &safe };
-        read(&format!("x {shown} x")) == Some(format!("x {safe} x"))
+        // Quotations lose their backticks: they are code spans.
+        let without = |text: &str| text.replace('`', "");
+        let reads = |markdown: &str, text: &str| {
+            read(markdown).is_some_and(|read| read == text || (safe.contains('`') && without(&read) == without(text)))
+        };
+        reads(&format!("x {shown} x"), &format!("x {safe} x"))
             && read(&format!("x {quoted} x")) == Some(format!("x {quoted_text} x"))
-            && read(&table) == Some(format!("a|b|c|x {safe} x|{quoted_text}|y|"))
+            && reads(&table, &format!("a|b|c|x {safe} x|{quoted_text}|y|"))
     }
 
     #[test]
     fn words_that_a_host_interprets_stand_in_code_spans() {
-        assert_snapshot!(prose(EVIL, 200), @r"`|` a ``| `b` <img src=x> @octocat #1 [x](http://evil.example) ![y](z) **b** www.evil.example \| $x$``");
+        assert_snapshot!(prose(EVIL, 200), @r"`|` a `|` `b` `<img src=x> @octocat #1 [x](http://evil.example) ![y](z) **b** www.evil.example \| $x$`");
         assert_snapshot!(prose("field \"f\": enum added: [\"A\"]; a: b -> c, GH-1 mailto:x", 200), @r#"field "f": enum added: `["A"];` a: b -> c, `GH-1 mailto:x`"#);
         assert_snapshot!(prose("two`` ticks: ``", 200), @"``` two`` ``` ticks: ``` `` ```");
+        assert_snapshot!(prose("keep `storage: false`, then run `pushback check`", 200), @"keep `storage: false`, then run `pushback check`");
         assert_snapshot!(code("crds/new.yaml:41:15", 200), @"`crds/new.yaml:41:15`");
         assert_snapshot!(code("`", 200), @"`` ` ``");
         assert_eq!((read("a **b**"), read("a <b>")), (None, None));

@@ -15,8 +15,9 @@ use crate::table::Table;
 
 /// The table of a status: definitions with something to do, or `all`; then how many there are, and what to do next.
 #[must_use]
-pub fn status(report: &StatusReport, all: bool) -> String {
-    let mut table = Table::new(&["DEFINITION", "STORAGE", "STORED", "SERVED", "OBJECTS", "STATE"]);
+pub fn status(report: &StatusReport, all: bool, columns: Option<u16>) -> String {
+    let table = Table::new(&["DEFINITION", "STORAGE", "STORED", "SERVED", "OBJECTS", "STATE"]);
+    let mut table = table.with_names(&[0]).with_message();
     let shown: Vec<&DefinitionStatus> =
         report.definitions.iter().filter(|definition| all || definition.has_debt()).collect();
     for definition in &shown {
@@ -30,7 +31,7 @@ pub fn status(report: &StatusReport, all: bool) -> String {
             &state_of(definition),
         ]);
     }
-    let mut text = if shown.is_empty() { String::new() } else { table.text() + "\n" };
+    let mut text = if shown.is_empty() { String::new() } else { table.text_for(columns, "…") + "\n" };
     let in_debt: Vec<&DefinitionStatus> = report.in_debt().collect();
     let read = counted(report.definitions_read, "definition");
     let _ = match in_debt.as_slice() {

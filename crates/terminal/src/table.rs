@@ -1,10 +1,13 @@
-//! A plain-text table, escaped for terminals. Where it is wider than the terminal, cells are wrapped in their columns, and
-//! where even that is too wide, below each other.
+//! A plain-text table, escaped for terminals. Where it is wider than the terminal, messages stand below their row, names
+//! are shortened in the middle, other cells are wrapped in their columns, and where even that is too wide, below each
+//! other.
 
 use console::measure_text_width;
 
 use crate::escape::terminal_safe;
-use crate::words::{pad, wrap_within};
+use crate::live::options::WIDTH;
+use crate::shorten::{NARROWEST_NAME, shorten_name};
+use crate::words::{hang, pad, wrap_within};
 
 /// Between two columns.
 const GAP: usize = 2;
@@ -17,13 +20,30 @@ const BELOW: usize = 4;
 #[derive(Debug)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    /// Columns with names, which are shortened rather than wrapped.
+    names: Vec<usize>,
+    /// Set if the last column holds messages, which may stand below their row.
+    ends_with_message: bool,
 }
 
 impl Table {
     /// An empty table with this header.
     #[must_use]
     pub fn new(head: &[&str]) -> Self {
-        Self { rows: vec![head.iter().map(|&cell| cell.to_owned()).collect()] }
+        let head = head.iter().map(|&cell| cell.to_owned()).collect();
+        Self { rows: vec![head], names: Vec::new(), ends_with_message: false }
+    }
+
+    /// Declares columns that hold names.
+    #[must_use]
+    pub fn with_names(self, names: &[usize]) -> Self {
+        Self { names: names.to_vec(), ..self }
+    }
+
+    /// Declares that the last column holds messages.
+    #[must_use]
+    pub fn with_message(self) -> Self {
+        Self { ends_with_message: true, ..self }
     }
 
     /// Adds a row; an empty cell is shown as `-`.
@@ -49,6 +69,65 @@ impl Table {
             },
             None => self.in_columns(&widths),
         }
+    }
+
+    /// The table for the columns of a terminal, or that the user has set. Without, names stay whole: a log is searched
+    /// for them.
+    #[must_use]
+    pub fn text_for(&self, columns: Option<u16>, ellipsis: &str) -> String {
+        let width = usize::from(columns.unwrap_or(WIDTH));
+        let widths = self.widths();
+        if total(&widths) <= width {
+            return self.in_columns(&widths);
+        }
+        if self.ends_with_message {
+            let (table, messages) = self.without_messages();
+            let above = table.text_for(columns, ellipsis);
+            let mut text = String::new();
+            for (row, message) in above.lines().zip(messages) {
+                text += &format!("{row}\n");
+                if !message.is_empty() && message != "-" {
+                    text += &hang(&format!("{:BELOW$}{message}\n", ""), columns.unwrap_or(WIDTH));
+                }
+            }
+            return text;
+        }
+        if columns.is_none() {
+            return self.in_columns(&widths);
+        }
+        let narrow = self.narrowed_names(&widths, width);
+        let shorten = |row: &Vec<String>| {
+            let cell = |(at, cell): (usize, &String)| {
+                if self.names.contains(&at) { shorten_name(cell, narrow[at], ellipsis) } else { cell.clone() }
+            };
+            row.iter().enumerate().map(cell).collect()
+        };
+        let table = Self { rows: self.rows.iter().map(shorten).collect(), names: Vec::new(), ..*self };
+        table.text_within(Some(width))
+    }
+
+    /// The table without its last column, and that column without its head.
+    fn without_messages(&self) -> (Self, Vec<String>) {
+        let (mut rows, mut messages) = (self.rows.clone(), Vec::new());
+        for (number, row) in rows.iter_mut().enumerate() {
+            let message = row.pop().unwrap_or_default();
+            messages.push(if number == 0 { String::new() } else { message });
+        }
+        (Self { rows, names: self.names.clone(), ends_with_message: false }, messages)
+    }
+
+    /// Widths with names as narrow as they have to be, the widest first.
+    fn narrowed_names(&self, widths: &[usize], columns: usize) -> Vec<usize> {
+        let mut narrow = widths.to_vec();
+        let mut excess = total(widths).saturating_sub(columns);
+        while excess > 0 {
+            let widest =
+                self.names.iter().copied().filter(|name| narrow.get(*name).is_some_and(|it| *it > NARROWEST_NAME));
+            let Some(widest) = widest.max_by_key(|name| narrow[*name]) else { break };
+            narrow[widest] -= 1;
+            excess -= 1;
+        }
+        narrow
     }
 
     /// Width of the widest cell of each column.
@@ -92,6 +171,11 @@ impl Table {
         }
         text
     }
+}
+
+/// Width of a row with these columns.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
 /// Widths of columns that fit side by side: short ones keep theirs, the others share what is left.
@@ -162,6 +246,26 @@ mod tests {
           info
             v1 spec.size
             a new field
+        ");
+    }
+
+    #[test]
+    fn names_are_shortened_in_the_middle_and_messages_stand_below() {
+        let mut table = Table::new(&["NAME", "KIND", "STATE", "MESSAGE"]).with_names(&[0, 1]).with_message();
+        table.row(&["ingress-nginx-controller-admission", "Service", "waiting", "no load balancer address yet"]);
+        table.row(&["web", "ValidatingWebhookConfiguration", "ready", ""]);
+        assert_eq!(table.text_for(Some(200), "…"), table.text());
+        insta::assert_snapshot!(table.text_for(Some(60), "…"), @"
+        NAME                       KIND                      STATE
+        ingress-ngin…er-admission  Service                   waiting
+            no load balancer address yet
+        web                        ValidatingWe…nfiguration  ready
+        ");
+        insta::assert_snapshot!(table.text_for(None, "…"), @"
+        NAME                                KIND                            STATE
+        ingress-nginx-controller-admission  Service                         waiting
+            no load balancer address yet
+        web                                 ValidatingWebhookConfiguration  ready
         ");
     }
 

@@ -28,8 +28,11 @@ pub fn one_line(witness: &Value, pointer: &str, ellipsis: &str) -> String {
 #[must_use]
 pub fn lines(witness: &Value, pointer: &str, ellipsis: &str) -> Vec<String> {
     let (path, _) = followed(witness, pointer);
+    // The whole witness, or one of its own lines, is printed once.
+    let is_shown = |key: &&str| path.first().is_some_and(|first| *first != PathSegment::Key((*key).to_owned()));
     let mut lines: Vec<String> = ["apiVersion", "kind"]
         .iter()
+        .filter(|key| is_shown(key))
         .filter_map(|key| Some(format!("{key}: {}", witness.get(key)?.as_str()?)))
         .collect();
     nested(witness, &path, ellipsis, true, &mut lines);

@@ -11,6 +11,7 @@ use pushback_objects::ObjectRef;
 use pushback_preflight::Operation;
 
 use crate::escape::terminal_safe;
+use crate::shorten::{NARROWEST_NAME, shorten_name};
 
 /// A duration: `0.1s`, `21.4s`, `1m 12s`, `2h 05m`.
 #[must_use]
@@ -98,6 +99,10 @@ pub fn done_word(operation: Operation) -> &'static str {
         Operation::Exists => "exists",
     }
 }
+
+/// Widest kind and name that others are aligned to.
+const KIND_WIDTH: usize = 32;
+const NAME_WIDTH: usize = 48;
 
 /// Most characters of a server's message on a terminal, and those that stay at its start if it is longer.
 const MESSAGE: usize = 600;
@@ -187,6 +192,52 @@ pub fn pad(text: &str, width: usize) -> String {
 /// Width of the widest text, at most `cap`.
 pub fn column_width<'a>(texts: impl Iterator<Item = &'a str>, cap: usize) -> usize {
     texts.map(measure_text_width).filter(|width| *width <= cap).max().unwrap_or(0)
+}
+
+/// Widths of two columns with the kinds and names of objects. What is wider than its column overflows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ObjectColumns {
+    kind: usize,
+    name: usize,
+}
+
+impl ObjectColumns {
+    /// Widths that fit these objects, except for outliers that would push everything away.
+    pub fn new<'o>(objects: impl Iterator<Item = &'o ObjectRef>) -> Self {
+        let cells: Vec<(String, String)> = objects.map(object_columns).collect();
+        Self {
+            kind: column_width(cells.iter().map(|(kind, _)| kind.as_str()), KIND_WIDTH),
+            name: column_width(cells.iter().map(|(_, name)| name.as_str()), NAME_WIDTH),
+        }
+    }
+
+    /// Width of the kinds.
+    #[must_use]
+    pub fn kind(self) -> usize {
+        self.kind
+    }
+
+    /// Columns that leave room beside them; the kind takes at most a third of it.
+    #[must_use]
+    pub fn within(self, room: usize) -> Self {
+        let kind = self.kind.min(room / 3);
+        Self { kind, name: self.name.min(room.saturating_sub(kind + 2).max(NARROWEST_NAME)) }
+    }
+
+    /// Kind and name of an object, padded to their columns. A name that does not fit is shortened in the middle.
+    #[must_use]
+    pub fn cells(self, object: &ObjectRef, room: usize, ellipsis: &str) -> String {
+        let (kind, name) = object_columns(object);
+        if room < 2 * NARROWEST_NAME + 2 {
+            return pad(&shorten_name(&name, room.max(NARROWEST_NAME), ellipsis), room);
+        }
+        // A wide kind uses the room of its name's column first.
+        let kind = pad(&shorten_name(&kind, room.saturating_sub(2 + NARROWEST_NAME), ellipsis), self.kind);
+        let left = room.saturating_sub(measure_text_width(&kind) + 2);
+        let name = shorten_name(&name, left.max(NARROWEST_NAME), ellipsis);
+        let both = self.kind + 2 + self.name;
+        pad(&format!("{kind}  {name}"), both.min(room))
+    }
 }
 
 /// Cuts a value that is too long for a line, and gives its full length.

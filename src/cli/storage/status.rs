@@ -7,7 +7,7 @@ use pushback_terminal::storage_text;
 
 use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
-use crate::cli::screen::{complete, print, start_for_report};
+use crate::cli::screen::{complete, data_columns, print, start_for_report};
 use crate::run::outcome::End;
 use crate::run::storage::status::Status;
 
@@ -42,7 +42,7 @@ pub async fn run(global: &GlobalArgs, arguments: StatusArgs) -> ExitCode {
         let report = status.run(run).await?;
         run.settle();
         let json = || storage_text::json(&report);
-        print(&if global.wants_json() { json() } else { storage_text::status(&report, all) })?;
+        print(&if global.wants_json() { json() } else { storage_text::status(&report, all, data_columns()) })?;
         Ok(End::new(status.code(&report), RunOutcome::Succeeded, Counts::default()))
     })
     .await

@@ -126,10 +126,10 @@ fn a_pod_that_asks_for_more_than_any_node_has_is_waited_for_to_the_end() {
     assert_says(
         &tail,
         &[
-            "waiting timed out\n  not ready  Deployment  ",
+            "waiting timed out\n  waiting  Deployment  ",
             ": Unschedulable: 0/",
             "Insufficient cpu",
-            ", but 1 not ready: nothing written.\n",
+            ", but 1 waiting: nothing written.\n",
         ],
     );
 }
@@ -281,11 +281,11 @@ fn a_claim_without_a_storage_class_is_named_with_the_pod_that_waits_for_it() {
     assert_says(
         &tail,
         &[
-            "  not ready  PersistentVolumeClaim  ",
+            "  waiting  PersistentVolumeClaim  ",
             "FailedBinding: no persistent volumes available for this claim and no storage class is set\n",
-            "  not ready  Deployment ",
+            "  waiting  Deployment ",
             "unbound immediate PersistentVolumeClaims",
-            ", but 2 not ready: nothing written.\n",
+            ", but 2 waiting: nothing written.\n",
         ],
     );
 }

@@ -160,7 +160,7 @@ fn sentence(report: &CheckReport, loud: &[&Cause]) -> String {
         Outcome::Unable => "Refused: not everything could be checked".to_owned(),
         Outcome::Warned => {
             let warned = report.causes.iter().filter(|cause| cause.severity == Severity::Warning).count();
-            format!("Passed, with {}", counted(warned, "cause for a warning"))
+            format!("Passed, with {}", counted(warned, "warning"))
         }
         Outcome::Passed => "Passed".to_owned(),
     }

@@ -13,7 +13,7 @@ use super::grouped::cards;
 use super::markdown_plan;
 use crate::cause_text;
 use crate::escape::terminal_safe_lines;
-use crate::finding_card::{FindingCard, witness_yaml};
+use crate::finding_card::{CardStyle, FindingCard, witness_yaml};
 use crate::finding_text::no_rule_ran;
 use crate::markdown::{LIMIT, cell, code, prose};
 use crate::policy_text::policy_lines;
@@ -22,6 +22,8 @@ use crate::words::{counts_to_do, shorten};
 
 /// Bytes reserved for the note about omitted findings.
 const NOTICE: usize = 400;
+/// Most causes that refuse nothing and are described one by one.
+const QUIET: usize = 10;
 /// Most characters of a message or value.
 const MESSAGE: usize = 1_000;
 const VALUE: usize = 200;
@@ -36,7 +38,17 @@ pub fn text(report: &CheckReport) -> String {
     let mut objects: Vec<(String, String)> = Vec::new();
     let mut size = text.len() + NOTICE;
     let mut shown = 0;
-    for card in cards(report) {
+    let mut cards = cards(report);
+    let is_quiet = |card: &FindingCard<'_>| card.finding.severity != Severity::Error || card.finding.waived.is_some();
+    let quiet = quiet_lines(report);
+    // As on a terminal: many findings that refuse nothing are counted by kind.
+    let counts_quiet = cards.iter().filter(|card| is_quiet(card)).count() > QUIET;
+    if counts_quiet {
+        shown += cards.iter().filter(|card| is_quiet(card)).map(|card| card.others.len() + 1).sum::<usize>();
+        cards.retain(|card| !is_quiet(card));
+        size += quiet.len();
+    }
+    for card in cards {
         let heading = heading(card.finding);
         let block = block(&card);
         let known = objects.iter().position(|(other, _)| *other == heading);
@@ -70,7 +82,21 @@ pub fn text(report: &CheckReport) -> String {
         text += &heading;
         text += &blocks;
     }
+    if counts_quiet {
+        text += &quiet;
+    }
     text + &accepting + &changes
+}
+
+/// Warnings, waived findings and information, a line for each kind.
+fn quiet_lines(report: &CheckReport) -> String {
+    let quiet: Vec<&Cause> =
+        report.causes.iter().filter(|cause| cause.severity != Severity::Error || cause.is_waived()).collect();
+    let line =
+        |line: cause_text::QuietLine| format!("- {}: {}\n", prose(&line.label, VALUE), prose(&line.words, MESSAGE));
+    let lines: String =
+        cause_text::quiet_kinds(&quiet, &report.findings, CardStyle::REPORT).into_iter().map(line).collect();
+    format!("\n{lines}\nThe JSON report has each of them.\n")
 }
 
 /// The waivers that accept what refuses, folded.
@@ -281,6 +307,7 @@ mod tests {
         let mut report = check_report();
         let mut least = report.findings[1].clone();
         least.message = "@".repeat(5_000);
+        least.severity = Severity::Error;
         let worst = report.findings[0].clone();
         let several = |finding: Finding, count: usize| {
             (0..count).map(move |index| finding.clone().path(format!("spec.f{index}")))
@@ -289,11 +316,24 @@ mod tests {
         report.causes = causes(&report.findings);
         let text = text(&report);
         assert!(text.len() <= LIMIT, "{}", text.len());
-        assert_eq!(text.matches("**error**").count(), 3);
+        assert_eq!(text.matches("CRDUpgradeSafety/enum").count(), 3);
         let shown = text.matches("\n- ").count();
         let notice = text.find("not shown").expect("a notice");
         assert!(notice < text.find("**error**").expect("an error"), "it stands above the findings");
         assert!(shown > 3 && text.contains(&format!("**{} of 2003 findings not shown**", 2_003 - shown)), "{shown}");
+    }
+
+    #[test]
+    fn many_findings_that_refuse_nothing_are_counted() {
+        let mut report = check_report();
+        let warning = report.findings[1].clone();
+        report.findings = (0..500).map(|index| warning.clone().path(format!("spec.f{index}"))).collect();
+        for (index, finding) in report.findings.iter_mut().enumerate() {
+            finding.new = Some(serde_json::json!(index));
+        }
+        report.causes = causes(&report.findings);
+        let text = text(&report);
+        assert!(text.len() < 3_000 && text.contains("500 places"), "{}: {text}", text.len());
     }
 
     #[test]

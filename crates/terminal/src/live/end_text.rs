@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use console::measure_text_width;
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, Event, Millis, RunOutcome, Unfinished, UnfinishedLine};
 
@@ -11,16 +12,18 @@ use crate::error_text::{hints_text, labelled};
 use crate::escape::terminal_safe;
 use crate::log_text::failed_containers;
 use crate::theme::{Role, Theme};
-use crate::words::{column_width, counts_done, object_columns, pad, shortened_message, took};
+use crate::words::{ObjectColumns, column_width, counts_done, hang, pad, shortened_message, took};
 
 /// Most unfinished objects that are listed; the rest is counted.
 const UNFINISHED_ROWS: usize = 20;
+/// Widest state and waiting time that others are aligned to.
+const STATE_WIDTH: usize = 24;
 /// Most causes listed per object.
 pub(crate) const REASON_ROWS: usize = 3;
 
-/// The final block for [`Event::RunEnd`]; empty for other events, and if there is nothing to add to the plan.
+/// The final block for [`Event::RunEnd`], within the columns of the terminal, if any; empty for other events, and if there is nothing to add to the plan.
 #[must_use]
-pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> String {
+pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions, columns: Option<u16>) -> String {
     let Event::RunEnd { outcome, exit_code, done, error, hints, unfinished, requests, elapsed, .. } = event else {
         return String::new();
     };
@@ -29,7 +32,7 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
     if !error.is_empty() {
         text += &labelled("error", Role::Bad, error, theme);
     }
-    text += &unfinished_text(unfinished, options);
+    text += &unfinished_text(unfinished, options, columns.map(usize::from));
     let (command, name) = subject(progress);
     let writes = matches!(command, "apply" | "delete");
     if let Some(mut summary) =
@@ -45,7 +48,8 @@ pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions) -> 
     if writes {
         text += &figures(progress, *requests, options);
     }
-    text + &hints_text(hints, theme)
+    text += &hints_text(hints, theme);
+    columns.map_or(text.clone(), |columns| hang(&text, columns))
 }
 
 /// The last line about an app of a group; empty for other events, and for an app that the run ends with.
@@ -134,38 +138,42 @@ fn left_words(unfinished: &[UnfinishedLine]) -> String {
     if states.is_empty() {
         return "not all is done".to_owned();
     }
-    let words: Vec<String> = states.iter().map(|(state, count)| format!("{count} {}", state.as_str())).collect();
+    let words: Vec<String> =
+        states.iter().map(|(state, count)| format!("{count} {}", unfinished_word(*state))).collect();
     words.join(", ")
 }
 
-fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions) -> String {
+/// State of an object that a run leaves unfinished; the one word for an object that is not ready is `waiting`.
+fn unfinished_word(state: Unfinished) -> &'static str {
+    if state == Unfinished::NotReady { "waiting" } else { state.as_str() }
+}
+
+fn unfinished_text(unfinished: &[UnfinishedLine], options: &RenderOptions, columns: Option<usize>) -> String {
     let theme = options.theme;
     let limit = if options.verbose { usize::MAX } else { UNFINISHED_ROWS };
     let shown = &unfinished[..unfinished.len().min(limit)];
-    let rows: Vec<[String; 4]> = shown
-        .iter()
-        .map(|line| {
-            let (kind, name) = object_columns(&line.object);
-            let waited = line.elapsed.map(took).unwrap_or_default();
-            [line.state.as_str().to_owned(), kind, name, waited]
-        })
-        .collect();
-    let width = |column: usize, widest| column_width(rows.iter().map(|row| row[column].as_str()), widest);
-    let widths = [width(0, 24), width(1, 24), width(2, 44), width(3, 12)];
+    let waited = |line: &UnfinishedLine| line.elapsed.map(took).unwrap_or_default();
+    let states = column_width(shown.iter().map(|line| unfinished_word(line.state)), STATE_WIDTH);
+    let times: Vec<String> = shown.iter().map(waited).collect();
+    let times_width = column_width(times.iter().map(String::as_str), STATE_WIDTH);
+    // The waiting time column, if any object was waited for.
+    let time_columns = if times_width > 0 { times_width + 2 } else { 0 };
+    let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(2 + states + 2 + time_columns));
+    let objects = ObjectColumns::new(shown.iter().map(|line| &line.object)).within(room);
     let mut text = String::new();
-    for (line, [state, kind, name, waited]) in shown.iter().zip(&rows) {
-        let mut row = format!(
-            "  {}  {}  {}  ",
-            theme.paint(Role::Bad, &pad(state, widths[0])),
-            pad(kind, widths[1]),
-            pad(name, widths[2]),
-        );
-        // The waiting time column, if any object was waited for.
-        if widths[3] > 0 {
-            row += &format!("{}  ", pad(waited, widths[3]));
+    for (line, waited) in shown.iter().zip(&times) {
+        let cells = objects.cells(&line.object, room, theme.ellipsis());
+        let state = theme.paint(Role::Bad, &pad(unfinished_word(line.state), states));
+        let time = if times_width > 0 { format!("  {}", pad(waited, times_width)) } else { String::new() };
+        let row = format!("  {state}  {cells}{time}");
+        let message = terminal_safe(&shortened_message(&line.message)).into_owned();
+        let fits = |columns: usize| measure_text_width(&row) + 2 + measure_text_width(&message) <= columns;
+        if message.is_empty() || columns.is_none_or(fits) {
+            let _ = writeln!(text, "{}", format!("{row}  {message}").trim_end());
+        } else {
+            let _ = writeln!(text, "{}", row.trim_end());
+            text += &reasons_text(&[message], theme);
         }
-        row += &terminal_safe(&shortened_message(&line.message));
-        let _ = writeln!(text, "{}", row.trim_end());
         text += &reasons_text(&line.reasons, theme);
         text += &failed_containers(&line.containers, "      ");
     }
@@ -227,6 +235,7 @@ mod tests {
             event,
             &progress,
             &RenderOptions { theme: Theme { color: false, unicode: true }, ..Default::default() },
+            None,
         )
     }
 
@@ -265,11 +274,11 @@ mod tests {
         let end = run_end(RunOutcome::Failed, ExitCode::TimedOut, "1 object did not become ready within 5m", left);
         assert_snapshot!(ended("apply", &end), @"
         error: 1 object did not become ready within 5m
-          not ready    Deployment  shop/web      5m 0s  2/4 ready
+          waiting      Deployment  shop/web      5m 0s  2/4 ready
               └ pod web-a: CrashLoopBackOff (exit 1)
               └ pod web-b: pending
           not applied  Service     shop/web-old         waits for Deployment shop/web
-        Applied shop to kind-prod in 1m 12s, but 1 not ready, 1 not applied: 1 created, 2 updated, 1 deleted, 18 unchanged.
+        Applied shop to kind-prod in 1m 12s, but 1 waiting, 1 not applied: 1 created, 2 updated, 1 deleted, 18 unchanged.
           slowest   Deployment shop/web 41.2s
         hint: do the next thing
         ");

@@ -12,7 +12,7 @@ use crate::theme::{Role, Theme};
 /// Width of the progress bar in columns.
 const BAR_WIDTH: usize = 24;
 /// Columns in front of a row's text: two blanks, the spinner, a blank.
-const ROW_INDENT: usize = 4;
+pub(super) const ROW_INDENT: usize = 4;
 
 /// Content of the live area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,14 +83,15 @@ impl LiveArea {
         // The header needs a line too.
         let room = usize::from(size.0.max(3)) - 1;
         self.paint_header(picture, width);
-        let mut lines = 1;
+        let mut left = room.saturating_sub(1);
         let mut rows = Vec::new();
-        for row in &picture.rows {
-            lines += row.text.lines().count().max(1);
-            if lines > room {
+        for row in picture.rows.iter().filter(|row| !row.text.is_empty()) {
+            let lines: Vec<&str> = row.text.lines().take(left).collect();
+            if lines.is_empty() {
                 break;
             }
-            rows.push(row);
+            left -= lines.len();
+            rows.push(LiveRow { text: lines.join("\n"), ..*row });
         }
         self.paint_rows(&rows, width);
         // Echoed input such as `^C` should fall on a line that is redrawn, rather than push everything up.
@@ -159,7 +160,7 @@ impl LiveArea {
         header.tick();
     }
 
-    fn paint_rows(&mut self, rows: &[&LiveRow], width: usize) {
+    fn paint_rows(&mut self, rows: &[LiveRow], width: usize) {
         while self.rows.len() > rows.len() {
             if let Some((bar, _)) = self.rows.pop() {
                 self.bars.remove(&bar);
@@ -183,7 +184,7 @@ impl LiveArea {
                 };
                 bar.set_message(row.text.lines().enumerate().map(cut).collect::<Vec<_>>().join("\n"));
             }
-            *shown = (*row).clone();
+            *shown = row.clone();
             bar.tick();
         }
         // The next draw removes what is gone.

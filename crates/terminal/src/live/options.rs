@@ -56,7 +56,7 @@ pub struct RenderOptions {
     pub diff: DiffStyle,
     /// Rows and columns of the terminal; `None`: query it each time, since it may be resized.
     pub size: Option<(u16, u16)>,
-    /// Columns of the terminal that data goes to; `None` if it goes elsewhere.
+    /// Columns of the terminal that data goes to, or those that the user has set; `None` if it goes elsewhere.
     pub data_columns: Option<u16>,
 }
 
@@ -68,6 +68,12 @@ impl RenderOptions {
     #[must_use]
     pub fn data_width(&self) -> u16 {
         self.data_columns.unwrap_or(WIDTH)
+    }
+
+    /// Columns that names are shortened to; `None` if they stay whole: a log is searched for them.
+    #[must_use]
+    pub fn names_fit(&self) -> Option<usize> {
+        self.data_columns.filter(|_| !self.verbose).map(usize::from)
     }
 
     /// How findings are shown.

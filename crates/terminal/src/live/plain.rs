@@ -16,7 +16,6 @@ use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::renderer::{Moment, Renderer};
-use crate::cause_text::Look;
 use crate::error_text::place;
 use crate::escape::terminal_safe;
 use crate::finding_text::preflight_text;
@@ -140,8 +139,7 @@ impl Renderer for PlainRenderer {
             Event::Preflight { outcome: Outcome::Passed, .. } if self.progress.is_known => {}
             Event::Plan { .. } | Event::HistoryTrimmed { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
-                let Look { theme, width, .. } = self.options.look();
-                self.output.data(&preflight_text(*outcome, rules, *elapsed, theme, width));
+                self.output.data(&preflight_text(*outcome, rules, *elapsed, self.options.look()));
                 self.output.data(&policy_text(left_out.as_ref(), broad_waivers));
             }
             Event::ChangeStart { object, operation } => {
@@ -156,7 +154,7 @@ impl Renderer for PlainRenderer {
             }
             Event::WaitProgress { object, message, reasons, elapsed, .. } => {
                 let state = wait_state(message, reasons);
-                self.line(now, &["wait", "pending", &object_slug(object), &state, &took(*elapsed)]);
+                self.line(now, &["waiting", &object_slug(object), &state, &took(*elapsed)]);
             }
             Event::WaitDone { object, wanted, outcome, message, reasons, elapsed, .. } => {
                 let word = if *outcome == WaitOutcome::Ok { wanted.as_str() } else { outcome.as_str() };
@@ -186,7 +184,7 @@ impl Renderer for PlainRenderer {
                 self.ended = true;
                 let exit = format!("exit={exit_code}");
                 self.line(now, &["end", outcome.as_str(), &exit, &took(*elapsed)]);
-                self.output.progress(&end_text(event, &self.progress, &self.options));
+                self.output.progress(&end_text(event, &self.progress, &self.options, None));
             }
         }
     }
@@ -247,8 +245,8 @@ mod tests {
         12:04:12 apply updated secret/shop/web-tls 0.1s
         12:04:13 retry PATCH Deployment shop/web attempt 3 failed: 429 too many requests; again in 2.0s
         12:04:15 apply updated deployment/shop/web 0.1s
-        12:04:15 wait pending deployment/shop/web 0/4 ready 0.0s
-        12:04:22 wait pending deployment/shop/web 2/4 ready (pod web-6c9f: CrashLoopBackOff (exit 1)) 7.0s
+        12:04:15 waiting deployment/shop/web 0/4 ready 0.0s
+        12:04:22 waiting deployment/shop/web 2/4 ready (pod web-6c9f: CrashLoopBackOff (exit 1)) 7.0s
         12:04:56 still 2/4 changes, waiting for deployment/shop/web 2/4 ready (pod web-6c9f: CrashLoopBackOff (exit 1)) 41.0s
         12:04:56 wait ready deployment/shop/web 41.2s
         12:04:56 apply deleted service/shop/web-old 0.1s
@@ -270,7 +268,7 @@ mod tests {
               Service     shop/web-old
 
         Plan: 1 to create, 2 to update, 1 to delete, 18 unchanged.   0.4s
-        Preflight  1 rule: PermissionValidation passed   0.3s
+        Preflight  1 rule passed   0.3s
         ");
     }
 

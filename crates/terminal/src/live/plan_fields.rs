@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 
 use console::measure_text_width;
 use pushback_events::FieldLine;
-use pushback_objects::text::counted;
+use pushback_objects::text::{counted, shorten_around_difference};
 
 use crate::cause_text::Look;
 use crate::escape::terminal_safe;
+use crate::shorten::shorten_name;
 use crate::theme::Role;
 use crate::words::{column_width, pad, shorten};
 
@@ -35,12 +36,13 @@ pub fn field_lines(fields: &[FieldLine], look: Look) -> String {
     let limit = if verbose { usize::MAX } else { FIELD_LINES };
     // Show one line more than the limit rather than "and 1 more field", which takes a line too.
     let shown = if told.len() <= limit.saturating_add(1) { told.len() } else { limit };
+    let columns = usize::from(width);
     let name = |field: &&FieldLine| {
         let path = if verbose { Cow::Borrowed(field.path.as_str()) } else { short_path(&field.path) };
-        terminal_safe(&path).into_owned()
+        let path = terminal_safe(&path);
+        if verbose { path.into_owned() } else { shorten_name(&path, columns.saturating_sub(MARGIN), theme.ellipsis()) }
     };
     let paths: Vec<String> = told[..shown].iter().map(name).collect();
-    let columns = usize::from(width);
     let path_width = column_width(paths.iter().map(String::as_str), PATH_WIDTH.min(columns / 2));
     let mut text = String::new();
     for (field, path) in told.iter().zip(&paths) {
@@ -52,7 +54,11 @@ pub fn field_lines(fields: &[FieldLine], look: Look) -> String {
             terminal_safe(&shorten(text, limit, theme.ellipsis())).into_owned()
         };
         let (parts, role) = match (&field.old, &field.new) {
-            (Some(old), Some(new)) => (vec![value(old), format!("{} {}", theme.arrow(), value(new))], None),
+            (Some(old), Some(new)) => {
+                let limit = if verbose { VALUE_LIMIT } else { room.saturating_sub(2).clamp(NARROWEST, VALUE_LIMIT) };
+                let (old, new) = shorten_around_difference(old, new, limit, theme.ellipsis());
+                (vec![terminal_safe(&old).into_owned(), format!("{} {}", theme.arrow(), terminal_safe(&new))], None)
+            }
             (None, Some(new)) => (vec![format!("+ {}", value(new))], Some(Role::Good)),
             (Some(old), None) => (vec![format!("- {}", value(old))], Some(Role::Bad)),
             (None, None) => (vec!["(changed)".to_owned()], Some(Role::Quiet)),
@@ -218,7 +224,7 @@ mod tests {
         data.short  1 → 2
         data.list
             aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
-            → bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb… (130 characters)
+            → bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb…
         data.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
             old → new
         spec.rule   + {name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…

@@ -12,29 +12,29 @@ use pushback_preflight::Operation;
 use super::options::{DiffStyle, RenderOptions};
 use super::plan_fields::field_lines;
 use crate::escape::{terminal_safe, terminal_safe_lines};
+use crate::shorten::shorten_place;
 use crate::theme::{Role, Theme, operation_look};
-use crate::words::{column_width, counts_to_do, hang, object_columns, pad, took};
+use crate::words::{ObjectColumns, counts_to_do, hang, object_columns, took};
 
 /// Least objects that are told together if they change in the same way, and most of them that are named.
 const ALIKE: usize = 3;
 const NAMED: usize = 4;
-/// Widest kind or name that others are aligned to.
-const KIND_WIDTH: usize = 32;
-const NAME_WIDTH: usize = 48;
+/// Columns before an object, and fewest columns of kind and name.
+const MARGIN: usize = 6;
+const NARROWEST_ROW: usize = 24;
 
 /// All changes that write, grouped by operation, then the line of counts.
 #[must_use]
 pub fn plan_text(changes: &[PlannedLine], counts: &Counts, elapsed: Millis, options: &RenderOptions) -> String {
     let theme = options.data_theme;
-    let mut text = changes_text(changes, options);
-    let _ = writeln!(
-        text,
-        "{} {}.   {}",
+    let text = changes_text(changes, options);
+    let line = format!(
+        "{} {}.   {}\n",
         theme.paint(Role::Strong, "Plan:"),
         counts_to_do(counts),
         theme.paint(Role::Quiet, &took(elapsed))
     );
-    text
+    text + &hang(&line, options.data_width())
 }
 
 /// The same without the counts.
@@ -45,18 +45,16 @@ pub fn changes_text(changes: &[PlannedLine], options: &RenderOptions) -> String 
     let (unchanged, changes): (Vec<&PlannedLine>, Vec<&PlannedLine>) =
         changes.iter().partition(|change| change.operation == Operation::Noop);
     let shared = if options.verbose { Vec::new() } else { shared_notes(&changes) };
-    let columns: Vec<(String, String)> = changes.iter().map(|change| object_columns(&change.object)).collect();
-    let kind_width = column_width(columns.iter().map(|(kind, _)| kind.as_str()), KIND_WIDTH);
-    let name_width = column_width(columns.iter().map(|(_, name)| name.as_str()), NAME_WIDTH);
+    let rows = PlanRows::new(&changes, options);
     for operation in [Operation::Create, Operation::Update, Operation::Replace, Operation::Delete] {
-        let of_operation = || changes.iter().copied().zip(&columns).filter(|(change, _)| change.operation == operation);
+        let of_operation = || changes.iter().copied().filter(|change| change.operation == operation);
         if of_operation().next().is_none() {
             continue;
         }
-        let alike = alike(of_operation().map(|(change, _)| change), options);
+        let alike = alike(of_operation(), options);
         let (sign, role) = operation_look(operation, theme);
         let _ = writeln!(text, "  {}", theme.paint(role, &format!("{sign} {}", operation.as_str())));
-        for (change, (kind, name)) in of_operation() {
+        for change in of_operation() {
             match alike.get(change.fields.as_slice()).map(Vec::as_slice).filter(|_| change.notes.is_empty()) {
                 Some([first, others @ ..]) if std::ptr::eq(*first, change) => {
                     text += &hang(&told_together(first, others, options), options.data_width());
@@ -66,16 +64,7 @@ pub fn changes_text(changes: &[PlannedLine], options: &RenderOptions) -> String 
                 Some(_) => continue,
                 None => {}
             }
-            let place = change.position.as_ref().map(file_and_line).unwrap_or_default();
-            let place = terminal_safe(&place);
-            let line = format!("      {}  {}", pad(kind, kind_width), pad(name, name_width));
-            let fits =
-                |columns: u16| measure_text_width(&line) + 2 + measure_text_width(&place) <= usize::from(columns);
-            let break_before = if options.data_columns.is_none_or(fits) { "  " } else { "\n        " };
-            match place.is_empty() {
-                true => text += &format!("{}\n", line.trim_end()),
-                false => text += &format!("{line}{break_before}{}\n", theme.paint(Role::Pointer, &place)),
-            }
+            text += &rows.row(change);
             text += &details(change, &shared, options);
         }
     }
@@ -85,9 +74,43 @@ pub fn changes_text(changes: &[PlannedLine], options: &RenderOptions) -> String 
     }
     for (note, count) in &shared {
         let label = theme.paint(Role::Pointer, "note:");
-        let _ = writeln!(text, "{label} {} ({})", terminal_safe(note), counted(*count, "object"));
+        let note = format!("{label} {} ({})\n", terminal_safe(note), counted(*count, "object"));
+        text += &hang(&note, options.data_width());
     }
     text
+}
+
+/// Rows of a plan: kind, name and place of each object in one line.
+struct PlanRows<'o> {
+    options: &'o RenderOptions,
+    columns: ObjectColumns,
+    /// Columns of an object that leave room for its place.
+    room: usize,
+}
+
+impl<'o> PlanRows<'o> {
+    fn new(changes: &[&PlannedLine], options: &'o RenderOptions) -> Self {
+        let columns = ObjectColumns::new(changes.iter().map(|change| &change.object));
+        let Some(width) = options.names_fit() else { return Self { options, columns, room: usize::MAX } };
+        let shortest = |change: &&PlannedLine| {
+            let place = terminal_safe(&file_and_line(change.position.as_ref()?)).into_owned();
+            Some(measure_text_width(&shorten_place(&place, 0, options.data_theme.ellipsis())))
+        };
+        let places = changes.iter().filter_map(shortest).max().unwrap_or_default();
+        let room = width.saturating_sub(MARGIN + 2 + places).max(NARROWEST_ROW);
+        Self { options, columns: columns.within(room), room }
+    }
+
+    fn row(&self, change: &PlannedLine) -> String {
+        let theme = self.options.data_theme;
+        let cells = self.columns.cells(&change.object, self.room, theme.ellipsis());
+        let Some(position) = &change.position else { return format!("{:MARGIN$}{}\n", "", cells.trim_end()) };
+        let place = terminal_safe(&file_and_line(position)).into_owned();
+        let used = MARGIN + measure_text_width(&cells) + 2;
+        let left = usize::from(self.options.data_width()).saturating_sub(used);
+        let place = if self.options.verbose { place } else { shorten_place(&place, left, theme.ellipsis()) };
+        format!("{:MARGIN$}{cells}  {}\n", "", theme.paint(Role::Pointer, &place))
+    }
 }
 
 /// Unchanged objects with something to note. Those with the same notes are one line.
@@ -108,8 +131,7 @@ fn unchanged_text(lines: &[&PlannedLine], options: &RenderOptions) -> String {
     for group in groups {
         let (first, others) = (group[0], &group[1..]);
         if others.is_empty() {
-            let (kind, name) = object_columns(&first.object);
-            let _ = writeln!(text, "      {kind}  {name}");
+            text += &PlanRows::new(&[first], options).row(&PlannedLine { position: None, ..first.clone() });
         } else {
             text += &hang(&told_together(first, others, options), options.data_width());
         }
@@ -180,7 +202,8 @@ fn details(change: &PlannedLine, said_once: &[(&str, usize)], options: &RenderOp
     let theme = options.data_theme;
     let mut text = String::new();
     for note in change.notes.iter().filter(|note| said_once.iter().all(|(said, _)| said != note)) {
-        let _ = writeln!(text, "        {} {}", theme.paint(Role::Pointer, "note:"), terminal_safe(note));
+        let note = format!("        {} {}\n", theme.paint(Role::Pointer, "note:"), terminal_safe(note));
+        text += &hang(&note, options.data_width());
     }
     match options.diff {
         DiffStyle::None => {}
@@ -397,7 +420,7 @@ mod tests {
           ~ update
               ConfigMap  shop/a  shop/web.yaml:1
                 data.list
-                    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa… (130 characters)
+                    aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…
                     → bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 
         Plan: 1 to update, 18 unchanged.   1.1s

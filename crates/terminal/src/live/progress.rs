@@ -9,11 +9,8 @@ use pushback_preflight::Operation;
 
 use super::renderer::Moment;
 use crate::escape::terminal_safe;
-use crate::words::{column_width, object_columns};
+use crate::words::ObjectColumns;
 
-/// Widest kind or name that other rows are aligned to.
-const KIND_WIDTH: usize = 32;
-const NAME_WIDTH: usize = 44;
 /// Number of longest waits reported at the end.
 const SLOWEST: usize = 3;
 
@@ -40,10 +37,8 @@ pub struct Progress {
     pub warnings: usize,
     /// The longest waits, longest first.
     pub slowest: Vec<(Millis, ObjectRef)>,
-    /// Width of the kind column.
-    pub kind_width: usize,
-    /// Width of the name column.
-    pub name_width: usize,
+    /// Columns of kinds and names.
+    pub columns: ObjectColumns,
     written: BTreeSet<ObjectKey>,
     rows: BTreeMap<ObjectKey, Row>,
     warned: BTreeSet<String>,
@@ -119,9 +114,7 @@ impl Progress {
                 self.tried = 0;
                 self.rows.clear();
                 self.written.clear();
-                let columns: Vec<_> = changes.iter().map(|change| object_columns(&change.object)).collect();
-                self.kind_width = column_width(columns.iter().map(|(kind, _)| kind.as_str()), KIND_WIDTH);
-                self.name_width = column_width(columns.iter().map(|(_, name)| name.as_str()), NAME_WIDTH);
+                self.columns = ObjectColumns::new(changes.iter().map(|change| &change.object));
             }
             Event::ChangeStart { object, operation } => {
                 self.planning.clear();

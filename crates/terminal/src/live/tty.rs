@@ -7,6 +7,7 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
+use console::measure_text_width;
 use pushback_events::{Awaited, ChangeOutcome, DiagnosticCode, Event, Millis, WaitOutcome};
 use pushback_objects::ObjectRef;
 use pushback_preflight::judge::Outcome;
@@ -14,12 +15,11 @@ use pushback_preflight::judge::Outcome;
 use super::end_text::{app_end_text, end_text, reasons_text};
 use super::group_text::group_text;
 use super::judged::Held;
-use super::live_area::{LiveArea, LiveRow, Picture};
+use super::live_area::{LiveArea, LiveRow, Picture, ROW_INDENT};
 use super::options::RenderOptions;
 use super::plan_text::plan_text;
 use super::progress::{Phase, Progress, Row, retry_is_news};
 use super::renderer::{Moment, Renderer};
-use crate::cause_text::Look;
 use crate::error_text::{labelled, note_text, warning_text};
 use crate::escape::terminal_safe;
 use crate::finding_text::preflight_text;
@@ -165,25 +165,41 @@ impl TtyRenderer {
             }
             Phase::Waiting { message, reasons, .. } => {
                 let words = self.object_words(Role::Pointer, "waiting", &row.object, &pad(&age, 5), message);
-                (Role::Pointer, format!("{words}\n{}", reasons_text(reasons, self.options.theme)))
+                (Role::Pointer, words + "\n" + &self.reasons(reasons))
             }
         };
         LiveRow { spinner: Some(role), text: text.trim_end().to_owned() }
     }
 
-    /// `updated    Secret  shop/web-tls  0.1s  message`.
+    /// Columns of a line; the last one stays free, so that no terminal breaks the line.
+    fn width(&self) -> usize {
+        usize::from(self.size().1).saturating_sub(1)
+    }
+
+    /// Causes below a row.
+    fn reasons(&self, reasons: &[String]) -> String {
+        hang(&reasons_text(reasons, self.options.theme), self.size().1.saturating_sub(1))
+    }
+
+    /// `updated    Secret  shop/web-tls  0.1s  message`; a message that does not fit stands below.
     fn object_words(&self, role: Role, word: &str, object: &ObjectRef, time: &str, message: &str) -> String {
         let theme = self.options.theme;
+        let beside = ROW_INDENT + WORD_WIDTH + 2 + 2 + measure_text_width(time);
+        let room = self.width().saturating_sub(beside);
+        let message = terminal_safe(message);
+        let words = |room: usize| {
+            let cells = self.progress.columns.within(room).cells(object, room, theme.ellipsis());
+            let word = theme.paint(role, &pad(&terminal_safe(word), WORD_WIDTH));
+            format!("{word}  {cells}  {}", theme.paint(Role::Quiet, time))
+        };
         let (kind, name) = object_columns(object);
-        let words = format!(
-            "{}  {}  {}  {}  {}",
-            theme.paint(role, &pad(&terminal_safe(word), WORD_WIDTH)),
-            pad(&kind, self.progress.kind_width),
-            pad(&name, self.progress.name_width),
-            theme.paint(Role::Quiet, time),
-            terminal_safe(message)
-        );
-        words.trim_end().to_owned()
+        let needed = measure_text_width(&kind).max(self.progress.columns.kind()) + 2 + measure_text_width(&name);
+        let left = room.saturating_sub(2 + measure_text_width(&message));
+        match message.is_empty() {
+            true => words(room).trim_end().to_owned(),
+            false if needed <= left => format!("{}  {message}", words(left)),
+            false => format!("{}\n{}", words(room).trim_end(), self.reasons(&[message.into_owned()]).trim_end()),
+        }
     }
 
     /// The same with a glyph in front.
@@ -211,7 +227,7 @@ impl TtyRenderer {
             return self.object_line(look, word, object, &took(elapsed), why);
         }
         let line = self.object_line(look, word, object, &took(elapsed), "");
-        if why.is_empty() { line } else { line + &hang(&reasons_text(&[why.to_owned()], theme), self.size().1) }
+        if why.is_empty() { line } else { line + &self.reasons(&[why.to_owned()]) }
     }
 }
 
@@ -283,8 +299,7 @@ impl TtyRenderer {
             Event::HistoryTrimmed { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 self.stand_still();
-                let Look { theme, width, .. } = self.options.look();
-                self.data(&preflight_text(*outcome, rules, *elapsed, theme, width));
+                self.data(&preflight_text(*outcome, rules, *elapsed, self.options.look()));
                 self.data(&policy_text(left_out.as_ref(), broad_waivers));
                 self.stay("\n");
             }
@@ -308,14 +323,14 @@ impl TtyRenderer {
                     (WaitOutcome::Ok, Awaited::Deleted) => (End::Good, "gone"),
                     (WaitOutcome::Ok, Awaited::Ready) => (End::Good, "ready"),
                     (WaitOutcome::Timeout, Awaited::Deleted) => (End::Late, "not gone"),
-                    (WaitOutcome::Timeout, Awaited::Ready) => (End::Late, "not ready"),
+                    (WaitOutcome::Timeout, Awaited::Ready) => (End::Late, "waiting"),
                     (WaitOutcome::Failed, _) => (End::Failed, "failed"),
                     (WaitOutcome::Interrupted, _) => (End::CutOff, "interrupted"),
                 };
                 let line = self.finished_line(object, (end, word), *elapsed, message);
                 // The final block lists timed-out objects with their causes.
                 let over = matches!(end, End::Late | End::CutOff);
-                self.stay(&(if over { line } else { line + &hang(&reasons_text(reasons, theme), self.size().1) }));
+                self.stay(&(if over { line } else { line + &self.reasons(reasons) }));
             }
             Event::Log { log } => {
                 if log.is_public() || self.options.verbose {
@@ -326,7 +341,7 @@ impl TtyRenderer {
             Event::Retry { request, reason, attempt, delay } => {
                 if self.options.verbose || retry_is_news(*attempt, *delay) {
                     let text = format!("{request}: attempt {attempt} failed: {reason}; again in {}", took(*delay));
-                    self.stay(&labelled("retry", Role::Caution, &text, theme));
+                    self.stay(&hang(&labelled("retry", Role::Caution, &text, theme), self.size().1));
                 }
             }
             Event::Warning { message, object, position, .. } => {
@@ -334,17 +349,17 @@ impl TtyRenderer {
                     Some(object) => format!("{object}: {message}"),
                     None => message.clone(),
                 };
-                self.stay(&warning_text(&message, position.as_ref(), theme));
+                self.stay(&hang(&warning_text(&message, position.as_ref(), theme), self.size().1));
             }
             Event::Diagnostic { code, .. } if *code == DiagnosticCode::Planning => {
                 self.moving_since.get_or_insert(now.elapsed);
             }
-            Event::Diagnostic { message, .. } => self.stay(&note_text(message, theme)),
+            Event::Diagnostic { message, .. } => self.stay(&hang(&note_text(message, theme), self.size().1)),
             Event::RunEnd { .. } => {
                 self.settle();
                 let wrote = self.moving_since.take().is_some() && self.progress.planning.is_empty();
                 let gap = if wrote { "\n" } else { "" };
-                let end = hang(&end_text(event, &self.progress, &self.options), self.size().1);
+                let end = end_text(event, &self.progress, &self.options, Some(self.size().1));
                 self.output.progress(&format!("{gap}{end}"));
             }
         }

@@ -90,7 +90,8 @@ impl CauseView {
             witness,
             affected: names.into_iter().take(NAMES).map(ToOwned::to_owned).collect(),
             affected_words: affected_words.unwrap_or_default(),
-            ways: first.remedies.iter().map(WayView::of).collect(),
+            // The entry of a waiver has a section of its own.
+            ways: first.remedies.iter().filter(|remedy| !remedy.is_waiver_entry()).map(WayView::of).collect(),
             accept: accept.filter(|accept| !accept.is_empty()),
             members,
         }

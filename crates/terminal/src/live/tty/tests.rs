@@ -57,7 +57,7 @@ fn a_deploy_leaves_a_line_for_everything_finished() {
           Service     shop/web-old
 
     Plan: 1 to create, 2 to update, 1 to delete, 18 unchanged.   0.4s
-    Preflight  1 rule: PermissionValidation passed   0.3s
+    Preflight  1 rule passed   0.3s
     ");
 }
 
@@ -212,10 +212,9 @@ fn what_moves_never_fills_more_than_the_window() {
         renderer.tick(at(second));
     }
     assert_snapshot!(screen(&captured, (4, 30)), @"
-
     ⠼ Applying shop to kind-prod…
-      ⠼ waiting     Deployment  …
-          └ pod x: a very long r…
+      ⠼ waiting     shop/w…-name…
+          └ 0/1 ready
     ");
 }
 
