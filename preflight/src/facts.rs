@@ -16,6 +16,9 @@ use serde_json::Value;
 use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
 
 mod needs;
+mod pod_admission;
+
+pub use pod_admission::{PodAdmission, PodRefusal};
 
 words! {
     /// What apply does to one object.
@@ -345,6 +348,12 @@ pub enum Need {
         /// The objects that the change set deletes.
         owners: BTreeSet<DeletedOwner>,
     },
+    /// The dry run of a Pod as a controller makes it from the template of a workload, answered by
+    /// [`Answer::PodAdmission`].
+    PodAdmission {
+        /// The workload.
+        workload: ObjectRef,
+    },
 }
 
 /// A set of needs, to be gathered together.
@@ -431,6 +440,11 @@ pub enum Answer {
     Existing {
         /// What can be named in each, by name: keys of a ConfigMap or Secret, ports of a Service; `None` if not known.
         parts: BTreeMap<String, Option<BTreeSet<String>>>,
+    },
+    /// The server's answer to the dry run of a Pod.
+    PodAdmission {
+        /// The answer.
+        admission: PodAdmission,
     },
     /// The operator models, in input order.
     Models {

@@ -32,7 +32,7 @@ pub use cause::{Cause, causes};
 pub use facts::{Answer, Change, ChangeSet, Facts, Need, Needs, Operation, TakenField, TakenFrom, Verification};
 pub use judge::{Outcome, RuleOutcome, RuleResult, RunReport};
 pub use policy::Policy;
-pub use rules::{CascadeSize, cascade_sizes, is_shared, read_by_pods};
+pub use rules::{CascadeSize, WorkloadPod, cascade_sizes, is_shared, read_by_pods};
 pub use selection::Selection;
 pub use session::Session;
 pub use waiver::Waiver;

@@ -164,6 +164,7 @@ mod tests {
         insta::assert_snapshot!(unasked_lines().join("\n"), @r"
         CRDUpgradeSafety runs with `liveObjects: auto`; named in preflightRules or --preflight, with `liveObjects: report` unless its config says otherwise
         References runs with `mode: warn`; named in preflightRules or --preflight, with `mode: error` unless its config says otherwise
+        PodAdmission runs with `failMode: open`; named in preflightRules or --preflight, with `failMode: closed` unless its config says otherwise
         RemovedAPIs runs with `mode: warn`; named in preflightRules or --preflight, with `mode: error` unless its config says otherwise
         DestructiveChange runs with `failMode: open`; named in preflightRules or --preflight, with `failMode: closed` unless its config says otherwise
         DestructiveChange runs with `losses: irreversible`; named in preflightRules or --preflight, with `losses: all` unless its config says otherwise

@@ -10,8 +10,8 @@ use crate::facts::{Facts, Needs};
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
     ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
-    References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety, permission_validation, server_refusals,
-    stored_remedy, stored_versions,
+    PodAdmission, References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety, permission_validation,
+    server_refusals, stored_remedy, stored_versions,
 };
 
 /// All rules, in the order in which they run and are listed.
@@ -20,6 +20,7 @@ pub static RULES: &[&dyn Rule] = &[
     &StoredVersions,
     &PermissionValidation,
     &References,
+    &PodAdmission,
     &RemovedApis,
     &FieldConflicts,
     &DestructiveChange,
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(
             find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
             "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, \
-             RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip"
+             PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip"
         );
     }
 }

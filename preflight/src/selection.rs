@@ -515,6 +515,7 @@ mod tests {
             "StoredVersions",
             "PermissionValidation",
             "References",
+            "PodAdmission",
             "RemovedAPIs",
             "DestructiveChange",
         ];

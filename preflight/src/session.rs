@@ -4,6 +4,7 @@
 use std::borrow::Borrow;
 
 use pushback_objects::finding::{Finding, Severity};
+use pushback_objects::object::ObjectRef;
 use serde_json::{Map, Value};
 
 use crate::custom;
@@ -14,7 +15,7 @@ use crate::loosened::{Loosened, RuleOff};
 use crate::registry;
 use crate::rule::{Artefact, Checked, Judgement, Memory, ProgramCall, Settings};
 use crate::rules::crd_upgrade_safety::version_clients;
-use crate::rules::upgrade_diff;
+use crate::rules::{self, WorkloadPod, upgrade_diff};
 use crate::selection::{Origin, Selected, Selection};
 use crate::waiver::{Accepted, Waiver};
 
@@ -128,6 +129,12 @@ impl Session {
         custom::program(run.selected.rule, &self.facts, number)
     }
 
+    /// The Pod whose dry run answers a [`Need::PodAdmission`].
+    #[must_use]
+    pub fn workload_pod(&self, workload: &ObjectRef) -> Option<WorkloadPod> {
+        rules::workload_pod(&self.facts.changes, workload)
+    }
+
     /// The facts gathered so far.
     #[must_use]
     pub fn facts(&self) -> &Facts {
@@ -201,8 +208,12 @@ impl Run {
 
 fn reason_to_skip(selected: &Selected, cluster: &ClusterFacts) -> Option<String> {
     let meta = selected.rule.meta();
-    (cluster.side == ClusterSide::Directory && !meta.on_directory)
-        .then(|| format!("needs an API server, and {} is none", display_or(&cluster.description, "a directory")))
+    (cluster.side == ClusterSide::Directory && !meta.on_directory).then(|| needs_a_server(cluster))
+}
+
+/// The reason by which a rule that asks an API server is skipped on a directory.
+pub(crate) fn needs_a_server(cluster: &ClusterFacts) -> String {
+    format!("needs an API server, and {} is none", display_or(&cluster.description, "a directory"))
 }
 
 fn display_or<'a>(text: &'a str, otherwise: &'a str) -> &'a str {

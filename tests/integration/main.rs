@@ -67,6 +67,7 @@ mod ownership;
 mod packaging;
 mod pages;
 mod plain_writes;
+mod pod_admission;
 mod policy;
 mod preflight;
 mod proxy;
@@ -176,6 +177,7 @@ fn all_tests() -> Vec<TestCase> {
         packaging::tests(),
         pages::tests(),
         plain_writes::tests(),
+        pod_admission::tests(),
         custom_rules::tests(),
         policy::tests(),
         preflight::tests(),

@@ -155,11 +155,11 @@ fn without_a_source_every_loosening_is_told() {
         assert!(!keys.contains("Waivers") || history.contains("trust me"), "{history}");
     }
     insta::assert_snapshot!(table, @"
-    mode: CRDUpgradeSafety mode, StoredVersions, PermissionValidation, DestructiveChange; off: StoredVersions, PermissionValidation, DestructiveChange
-    check: CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation, DestructiveChange; off: StoredVersions, PermissionValidation, DestructiveChange
-    profile: CRDUpgradeSafety profile, CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation, DestructiveChange; off: StoredVersions, PermissionValidation, DestructiveChange
-    no rule: CRDUpgradeSafety, StoredVersions, PermissionValidation, DestructiveChange; off: CRDUpgradeSafety, StoredVersions, PermissionValidation, DestructiveChange
-    another rule: CRDUpgradeSafety, StoredVersions, DestructiveChange; off: CRDUpgradeSafety, StoredVersions, DestructiveChange
+    mode: CRDUpgradeSafety mode, StoredVersions, PermissionValidation, PodAdmission, DestructiveChange; off: StoredVersions, PermissionValidation, PodAdmission, DestructiveChange
+    check: CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation, PodAdmission, DestructiveChange; off: StoredVersions, PermissionValidation, PodAdmission, DestructiveChange
+    profile: CRDUpgradeSafety profile, CRDUpgradeSafety checks.maximum, StoredVersions, PermissionValidation, PodAdmission, DestructiveChange; off: StoredVersions, PermissionValidation, PodAdmission, DestructiveChange
+    no rule: CRDUpgradeSafety, StoredVersions, PermissionValidation, PodAdmission, DestructiveChange; off: CRDUpgradeSafety, StoredVersions, PermissionValidation, PodAdmission, DestructiveChange
+    another rule: CRDUpgradeSafety, StoredVersions, PodAdmission, DestructiveChange; off: CRDUpgradeSafety, StoredVersions, PodAdmission, DestructiveChange
     a waiver of everything: CRDUpgradeSafety; off: 
     ");
 }

@@ -290,14 +290,14 @@ fn flag_and_config_decide_which_rules_run() {
     }
     show("--preflight x preflightRules, A = CRDUpgradeSafety, B = PermissionValidation, C = StoredVersions", &table);
     insta::assert_snapshot!(table, @r#"
-    no flag                     | no key            | exit 10, refused: A failed, C skipped, B skipped, References passed, RemovedAPIs passed, DestructiveChange passed
+    no flag                     | no key            | exit 10, refused: A failed, C skipped, B skipped, References passed, PodAdmission skipped, RemovedAPIs passed, DestructiveChange passed
     no flag                     | []                | exit 0, passed: policy passed
     no flag                     | A with mode: warn | exit 0, warned: A warned, policy passed
     no flag                     | only B            | exit 0, passed: B skipped, policy passed
     no flag                     | A twice           | exit 1: in/config.yaml:1:126: rule "A" is listed twice, first at in/config.yaml:1:73
     no flag                     | A in two Configs  | exit 1: in/config.yaml:3:73: rule "A" is listed twice, first at in/config.yaml:1:73
     no flag                     | unknown name      | exit 1: in/config.yaml:1:73: unknown preflight rule "PermissionValidaton"; did you mean "B"?
-    --preflight                 | no key            | exit 10, refused: A failed, C skipped, B skipped, References passed, RemovedAPIs passed, DestructiveChange passed
+    --preflight                 | no key            | exit 10, refused: A failed, C skipped, B skipped, References passed, PodAdmission skipped, RemovedAPIs passed, DestructiveChange passed
     --preflight                 | []                | exit 0, passed: policy passed
     --preflight                 | A with mode: warn | exit 0, warned: A warned, policy passed
     --preflight                 | only B            | exit 0, passed: B skipped, policy passed

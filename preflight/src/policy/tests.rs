@@ -45,27 +45,27 @@ fn with_a_source_manifests_add_rules_and_take_none_away() {
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "FieldConflicts"}]))), @"CRDUpgradeSafety, FieldConflicts | RuleOff CRDUpgradeSafety not followed | ");
     insta::assert_snapshot!(show(source(), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | ");
     // A source without the key has the defaults.
-    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange | RuleOff CRDUpgradeSafety not followed, RuleOff StoredVersions not followed, RuleOff PermissionValidation not followed, RuleOff DestructiveChange not followed | ");
+    insta::assert_snapshot!(show(Some(None), Some(json!([]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, PodAdmission, RemovedAPIs warn, DestructiveChange | RuleOff CRDUpgradeSafety not followed, RuleOff StoredVersions not followed, RuleOff PermissionValidation not followed, RuleOff PodAdmission not followed, RuleOff DestructiveChange not followed | ");
     insta::assert_snapshot!(show(Some(Some(json!([]))), Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn |  | ");
 }
 
 #[test]
 fn without_a_source_the_manifests_decide_and_it_is_told() {
     let show = |manifests| resolved(None, None, manifests);
-    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange |  | ");
-    insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed, RuleOff DestructiveChange followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
-    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed, RuleOff DestructiveChange followed | StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(None), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, PodAdmission, RemovedAPIs warn, DestructiveChange |  | ");
+    insta::assert_snapshot!(show(Some(json!([]))), @" | RuleOff CRDUpgradeSafety followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed, RuleOff PodAdmission followed, RuleOff DestructiveChange followed | CRDUpgradeSafety: the manifests' preflightRules leave it out, StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out, PodAdmission: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed, RuleOff StoredVersions followed, RuleOff PermissionValidation followed, RuleOff PodAdmission followed, RuleOff DestructiveChange followed | StoredVersions: the manifests' preflightRules leave it out, PermissionValidation: the manifests' preflightRules leave it out, PodAdmission: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
     // A rule that is not a default and that the manifests add is theirs.
-    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety"}, {"name": "PermissionValidation"}, {"name": "UpgradeDiff", "config": {"mode": "warn", "model": "/m"}}]))), @"CRDUpgradeSafety, PermissionValidation, UpgradeDiff warn | RuleOff StoredVersions followed, RuleOff DestructiveChange followed, OutsideOnly UpgradeDiff model not followed | StoredVersions: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
+    insta::assert_snapshot!(show(Some(json!([{"name": "CRDUpgradeSafety"}, {"name": "PermissionValidation"}, {"name": "UpgradeDiff", "config": {"mode": "warn", "model": "/m"}}]))), @"CRDUpgradeSafety, PermissionValidation, UpgradeDiff warn | RuleOff StoredVersions followed, RuleOff PodAdmission followed, RuleOff DestructiveChange followed, OutsideOnly UpgradeDiff model not followed | StoredVersions: the manifests' preflightRules leave it out, PodAdmission: the manifests' preflightRules leave it out, DestructiveChange: the manifests' preflightRules leave it out");
 }
 
 #[test]
 fn the_flag_chooses_rules_and_is_no_source_of_settings() {
     let warn = || json!([{"name": "CRDUpgradeSafety", "config": {"mode": "warn"}}]);
     let flag: Option<&[&str]> = Some(&["CRDUpgradeSafety"]);
-    insta::assert_snapshot!(resolved(flag, None, Some(warn())), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules, DestructiveChange: --preflight names other rules");
-    insta::assert_snapshot!(resolved(flag, Some(None), Some(warn())), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules, DestructiveChange: --preflight names other rules");
-    insta::assert_snapshot!(resolved(Some(&["none"]), Some(None), None), @" |  | CRDUpgradeSafety: --preflight=none, StoredVersions: --preflight=none, PermissionValidation: --preflight=none, DestructiveChange: --preflight=none");
+    insta::assert_snapshot!(resolved(flag, None, Some(warn())), @"CRDUpgradeSafety warn | LooserSetting CRDUpgradeSafety mode followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules, PodAdmission: --preflight names other rules, DestructiveChange: --preflight names other rules");
+    insta::assert_snapshot!(resolved(flag, Some(None), Some(warn())), @"CRDUpgradeSafety | LooserSetting CRDUpgradeSafety mode not followed | StoredVersions: --preflight names other rules, PermissionValidation: --preflight names other rules, PodAdmission: --preflight names other rules, DestructiveChange: --preflight names other rules");
+    insta::assert_snapshot!(resolved(Some(&["none"]), Some(None), None), @" |  | CRDUpgradeSafety: --preflight=none, StoredVersions: --preflight=none, PermissionValidation: --preflight=none, PodAdmission: --preflight=none, DestructiveChange: --preflight=none");
 }
 
 #[test]
@@ -318,17 +318,17 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     nothing
         ALL | 
     manifests: one
-        ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
+        ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, DestructiveChange
     manifests: default
         ALL | 
     manifests: default, one
         ALL, ExistingObjects | 
     manifests: default, a default rule
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, PodAdmission {"failMode":"open"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     manifests: a default rule with config, default
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, PodAdmission {"failMode":"open"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     policy: one
-        ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
+        ExistingObjects | preflightRules without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, DestructiveChange
     policy: default, one
         ALL, ExistingObjects | 
     policy: one, manifests: default
@@ -338,7 +338,7 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     policy: default, manifests: default
         ALL | 
     flag: one
-        ExistingObjects | --preflight without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, RemovedAPIs, DestructiveChange
+        ExistingObjects | --preflight without CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, DestructiveChange
     flag: default
         ALL | 
     flag: default,one
@@ -346,11 +346,11 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
     flag: one and default
         ALL, ExistingObjects | 
     flag: default,References
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions, PermissionValidation, References, PodAdmission {"failMode":"open"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: default, policy: StoredVersions warns
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, PodAdmission {"failMode":"open"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: default, manifests: StoredVersions warns
-        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
+        CRDUpgradeSafety {"liveObjects":"auto"}, StoredVersions {"mode":"warn"}, PermissionValidation, References {"mode":"warn"}, PodAdmission {"failMode":"open"}, RemovedAPIs {"mode":"warn"}, DestructiveChange {"unlisted":"warn","losses":"irreversible","failMode":"open"} | 
     flag: none
          | 
     manifests: []
@@ -373,9 +373,9 @@ fn default_entry_runs_default_set_with_its_settings_and_named_rules_with_theirs(
 #[test]
 fn default_entry_of_a_policy_counts_as_each_of_its_rules_for_loosening() {
     let default = || Some(Some(json!([{"name": "default"}])));
-    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "StoredVersions"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed, RuleOff References not followed, RuleOff RemovedAPIs not followed, RuleOff DestructiveChange not followed |");
-    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "default"}, {"name": "StoredVersions", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange | LooserSetting StoredVersions mode not followed |");
-    insta::assert_snapshot!(resolved(None, None, Some(json!([{"name": "default"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, RemovedAPIs warn, DestructiveChange |  |");
+    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "StoredVersions"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, PodAdmission, RemovedAPIs warn, DestructiveChange | RuleOff CRDUpgradeSafety not followed, RuleOff PermissionValidation not followed, RuleOff References not followed, RuleOff PodAdmission not followed, RuleOff RemovedAPIs not followed, RuleOff DestructiveChange not followed |");
+    insta::assert_snapshot!(resolved(None, default(), Some(json!([{"name": "default"}, {"name": "StoredVersions", "config": {"mode": "warn"}}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, PodAdmission, RemovedAPIs warn, DestructiveChange | LooserSetting StoredVersions mode not followed |");
+    insta::assert_snapshot!(resolved(None, None, Some(json!([{"name": "default"}]))), @"CRDUpgradeSafety, StoredVersions, PermissionValidation, References warn, PodAdmission, RemovedAPIs warn, DestructiveChange |  |");
 }
 
 #[test]

@@ -92,6 +92,34 @@ pub(crate) fn needs_of_write_in(namespace: &str) -> Needs {
     rules.into_iter().chain([Access::everything().need()]).collect()
 }
 
+/// The user's right to create objects, as far as it is known.
+pub(crate) enum CreatePermission {
+    /// No review denies it.
+    Granted,
+    /// The user has no such right.
+    Denied,
+    /// These reviews are still needed.
+    Open(Needs),
+}
+
+/// Returns whether the user may create objects of a core resource in a namespace. Only a complete list of the user's rules
+/// denies it: where it is not known, the request itself is the test.
+pub(crate) fn may_create(facts: &Facts, resource: &str, namespace: &str) -> CreatePermission {
+    let open: Needs =
+        needs_of_write_in(namespace).into_iter().filter(|need| !facts.answers.contains_key(need)).collect();
+    if !open.is_empty() {
+        return CreatePermission::Open(open);
+    }
+    let mut questions = Questions::new(facts);
+    let create = Access { verb: "create", group: "", resource, namespace, name: "" };
+    let is_granted = questions.ask(&Access::everything()) == Reply::Yes || questions.granted_in_namespace(&create);
+    if is_granted || !questions.are_rules_complete(namespace) {
+        CreatePermission::Granted
+    } else {
+        CreatePermission::Denied
+    }
+}
+
 /// The verbs that a change needs. Who may not patch but create and update writes whole objects.
 fn verbs(change: &Change) -> &'static [&'static str] {
     match change.operation {

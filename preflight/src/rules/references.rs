@@ -28,6 +28,7 @@ use crate::facts::{Answer, Change, ChangeSet, ClusterSide, Facts, Need, Needs};
 use crate::glob;
 use crate::rule::{Checked, Judgement, Memory, Mode, Order, Rule, RuleMeta, Setting, SettingKind, Settings};
 use crate::rules::crd_upgrade_safety::backend;
+use crate::rules::pod_admission;
 
 const NAME: &str = "References";
 const MISSING: &str = "missing";
@@ -101,6 +102,12 @@ impl Rule for References {
     fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         ways_out::ways_out(facts, finding)
     }
+}
+
+/// Returns whether an object may come to be at run time, so that its absence before the run proves nothing.
+pub(crate) fn is_made_at_run_time(facts: &Facts, target: &ObjectKey) -> bool {
+    let objects = Objects::of(&facts.changes, facts.cluster.side);
+    generated::is_of_the_cluster(target) || Generated::of(&objects).makes(target)
 }
 
 /// What was found in the manifests, and what the cluster is asked for.
@@ -279,6 +286,9 @@ impl Referrer<'_> {
         finding.severity = Severity::Warning;
         // The Service of a conversion webhook.
         finding.repeats.extend(self.object.is_definition().then(backend::told));
+        if check == MISSING {
+            finding.repeats.extend(pod_admission::finding_for_missing(target, &reference.path));
+        }
         finding
     }
 }

@@ -138,7 +138,7 @@ fn pods_that_a_quota_refuses_end_the_rollout_with_the_words_of_the_quota() {
     let app = App::new("quota");
     quota(&app);
     app.write(&[running_deployment("web")]);
-    let run = start(&app, &["--wait-failure-timeout", "3s"]);
+    let run = start(&app, &["--wait-failure-timeout", "3s", "--preflight=none"]);
     let tail = last_lines(&run.finish().expect(21));
     assert_says(&tail, &["  failed  Deployment  ", "FailedCreate: pods \"web-", "exceeded quota: none"]);
 }
@@ -164,7 +164,7 @@ fn what_a_stateful_set_may_not_create_is_told_by_its_events() {
     set["spec"]["serviceName"] = json!("web");
     app.write(&[set]);
     // It has no condition for that. The first events are asked for after 5 seconds.
-    let mut run = app.start(&["--wait-timeout", "5m"]);
+    let mut run = app.start(&["--wait-timeout", "5m", "--preflight=none"]);
     run.wait_for("the quota is named", |event| {
         event["type"] == "wait.progress" && event["reasons"].to_string().contains("exceeded quota: none")
     });
@@ -199,7 +199,8 @@ fn pods_that_a_quota_refuses_end_the_wait_for_each_kind() {
         object("batch/v1", "Job", json!({"template": template("Never")})),
         object("apps/v1", "Deployment", workload),
     ]);
-    let ran = app.apply(&["--wait-failure-timeout", "3s", "--exit-early-on-wait-error=false"]).expect(21);
+    let end = ["--wait-failure-timeout", "3s", "--exit-early-on-wait-error=false", "--preflight=none"];
+    let ran = app.apply(&end).expect(21);
     let mut left = super::unfinished(&ran);
     left.sort();
     let names: Vec<&str> = left.iter().map(|(name, _)| name.as_str()).collect();

@@ -17,7 +17,7 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs};
 use serde_json::Value;
 
-use super::{cascade, programs};
+use super::{cascade, pod_admission, programs};
 
 /// Most needs answered concurrently; the cluster limits its requests itself.
 const CONCURRENCY: usize = 32;
@@ -70,6 +70,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
         Need::NamespaceContents { namespace, except } => {
             contents(cluster, kinds, session, need, namespace, except).await
         }
+        Need::PodAdmission { workload } => pod_admission::ask(cluster, kinds, session.workload_pod(workload)).await,
         Need::Dependents { owners } => Ok(cascade::dependents(cluster, kinds, owners).await),
     }
 }

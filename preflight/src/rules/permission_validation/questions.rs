@@ -126,6 +126,11 @@ impl<'f> Questions<'f> {
             && self.rules(access.namespace).is_some_and(|(rules, _)| rules.iter().any(|rule| grants(rule, access)))
     }
 
+    /// Returns true if the server lists all rules of the user in a namespace.
+    pub(super) fn are_rules_complete(&self, namespace: &str) -> bool {
+        self.rules(namespace).is_some_and(|(_, complete)| complete)
+    }
+
     /// Like [`Self::ask`], but trusts a complete list of rules and so asks less. Only for permissions from RBAC, as the
     /// checks behind `escalate` and `bind` use them.
     pub(super) fn hold(&mut self, access: &Access<'_>) -> Reply {

@@ -77,6 +77,7 @@ impl Cluster {
             | Need::ObjectCount { .. }
             | Need::NamespaceContents { .. }
             | Need::Dependents { .. }
+            | Need::PodAdmission { .. }
             | Need::Models { .. }
             | Need::Existing { .. }
             | Need::PodCount { .. }
