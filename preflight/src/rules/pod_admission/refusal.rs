@@ -14,6 +14,7 @@ use crate::facts::{Operation, PodRefusal};
 
 /// The finding for a refused Pod.
 pub(super) fn finding(of: &WorkloadTemplate<'_>, by: PodRefusal, message: &str, fields: &[String]) -> Finding {
+    let message = &words::in_order(by, message);
     let (mut verdict, mut severity) = (Verdict::Breaking, Severity::Warning);
     let mut text = format!("its Pods are refused: {message}");
     if by == PodRefusal::Quota && !exceeds_whole_quota(message) {

@@ -45,8 +45,27 @@ pub(super) fn controls(message: &str) -> Vec<String> {
     list.split(outer).map(step).collect()
 }
 
+/// The server's words with their parts in order: the server lists bounds and demands in any.
+pub(super) fn in_order(by: PodRefusal, message: &str) -> String {
+    match by {
+        PodRefusal::LimitRange => {
+            let mut bounds = bounds(message);
+            bounds.sort();
+            bounds.join(", ")
+        }
+        PodRefusal::QuotaRequests => {
+            const DEMAND: &str = "must specify ";
+            let Some((start, list)) = message.split_once(DEMAND) else { return message.to_owned() };
+            let mut demands: Vec<&str> = list.split("; ").collect();
+            demands.sort_unstable();
+            format!("{start}{DEMAND}{}", demands.join("; "))
+        }
+        _ => message.to_owned(),
+    }
+}
+
 /// The bounds of a LimitRange: `[minimum cpu usage per Container is 200m, but request is 100m, …]`.
-fn limits(message: &str) -> Vec<String> {
+fn bounds(message: &str) -> Vec<String> {
     let list = message.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(message);
     let mut bounds: Vec<String> = Vec::new();
     for part in list.split(", ") {
@@ -56,7 +75,12 @@ fn limits(message: &str) -> Vec<String> {
             _ => bounds.push(part.to_owned()),
         }
     }
-    bounds.iter().map(|bound| bound_step(bound)).collect()
+    bounds
+}
+
+/// A step for each bound of a LimitRange.
+fn limits(message: &str) -> Vec<String> {
+    bounds(message).iter().map(|bound| bound_step(bound)).collect()
 }
 
 fn bound_step(bound: &str) -> String {
@@ -160,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_a_refusal_are_in_one_order() {
+        let (cpu, memory) =
+            ("minimum cpu usage per Pod is 1, but request is 0", "maximum memory usage per Pod is 1Gi, but x");
+        let of = |bounds: [&str; 2]| in_order(PodRefusal::LimitRange, &format!("[{}]", bounds.join(", ")));
+        assert_eq!(of([cpu, memory]), of([memory, cpu]));
+        let of =
+            |demands: &str| in_order(PodRefusal::QuotaRequests, &format!("failed quota: q: must specify {demands}"));
+        assert_eq!(of("a for: web; b for: web"), of("b for: web; a for: web"));
+    }
+
+    #[test]
     fn each_demand_of_a_quota_is_a_step() {
         let of = |message: &str| demands(message).join("\n");
         insta::assert_snapshot!(of("failed quota: q: must specify limits.cpu for: web; memory for: web,b"), @r"
@@ -180,6 +215,7 @@ mod tests {
         {
             for by in PodRefusal::ALL {
                 controls(message);
+                in_order(*by, message);
                 assert!(remedy(*by, message).is_some(), "{message}");
             }
         }

@@ -260,3 +260,14 @@ fn missing_service_account_that_an_operator_makes_is_open() {
     let ran = run(vec![create(&deployment("web"))], refused(PodRefusal::ServiceAccount, words));
     assert_eq!(ran.outcome(), RuleOutcome::Skipped);
 }
+
+#[test]
+fn bounds_in_another_order_are_the_same_finding() {
+    let (cpu, memory) =
+        ("minimum cpu usage per Pod is 1, but request is 0", "maximum memory usage per Pod is 1Gi, but x");
+    let found = |bounds: [&str; 2]| {
+        let message = format!("[{}]", bounds.join(", "));
+        run(vec![create(&deployment("web"))], refused(PodRefusal::LimitRange, &message)).report.findings
+    };
+    assert_eq!(found([cpu, memory]), found([memory, cpu]));
+}
