@@ -36,10 +36,11 @@ pub(super) fn finding(of: &WorkloadTemplate<'_>, by: PodRefusal, message: &str, 
         Some(quota) => json!([by.as_str(), quota]),
         None => json!([by.as_str(), message, fields]),
     };
+    let reason = json!([by.as_str(), text]);
     let mut finding = Finding::new(NAME, by.as_str(), verdict, of.change.object.clone(), text)
         .at(of.locate(&path))
         .path(of.display(&path))
-        .shares(&json!([by.as_str(), message]))
+        .shares(&reason)
         .bound_to(&content);
     finding.severity = severity;
     finding.remedy = words::remedy(by, message);

@@ -262,6 +262,15 @@ fn missing_service_account_that_an_operator_makes_is_open() {
 }
 
 #[test]
+fn templates_that_rest_for_another_reason_are_another_cause() {
+    let resting = |name: &str, field: &str, value: Value| with(&deployment(name), &format!("/spec/{field}"), value);
+    let zero = |name: &str| create(&resting(name, "replicas", 0.into()));
+    let paused = create(&resting("c", "paused", true.into()));
+    let ran = run(vec![zero("a"), zero("b"), paused], refused(PodRefusal::PodSecurity, LEVEL));
+    assert_eq!(crate::causes(&ran.report.findings).len(), 2);
+}
+
+#[test]
 fn bounds_in_another_order_are_the_same_finding() {
     let (cpu, memory) =
         ("minimum cpu usage per Pod is 1, but request is 0", "maximum memory usage per Pod is 1Gi, but x");
