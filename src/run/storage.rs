@@ -37,15 +37,25 @@ async fn connected(
     options: &ClusterOptions,
     namespace: &NamespaceOptions,
 ) -> Result<Connected, CommandError> {
+    let connected = connected_to_any(run, options, namespace).await?;
+    if !connected.cluster.capabilities().server {
+        return Err(CommandError::usage_with_hint(
+            "storage versions are a matter of an API server, and this cluster is a folder",
+            "use --cluster kube, which is the default",
+        ));
+    }
+    Ok(connected)
+}
+
+/// Connects to an API server or to files that stand for one.
+async fn connected_to_any(
+    run: &mut Run,
+    options: &ClusterOptions,
+    namespace: &NamespaceOptions,
+) -> Result<Connected, CommandError> {
     let notices = run.notices();
     let connecting = async {
         let connected = connect(options, Some(notices), &|text| run.announce(text)).await?;
-        if !connected.cluster.capabilities().server {
-            return Err(CommandError::usage_with_hint(
-                "storage versions are a matter of an API server, and this cluster is a folder",
-                "use --cluster kube, which is the default",
-            ));
-        }
         let kinds = connected.cluster.kinds().await?;
         let definitions = definitions::kind(&kinds)?;
         let namespaces = connected.namespaces(namespace);

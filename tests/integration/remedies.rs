@@ -48,6 +48,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: bridge_that_would_lose_a_renamed_field_is_given_a_plan,
         ApiServer: bridge_passes_once_the_objects_lack_the_field,
         ApiServer: renamed_field_between_served_versions_gets_a_draft,
+        ApiServer: plan_for_a_folder_is_drafted_from_its_files,
         ApiServer: status_field_is_edited_through_its_subresource,
         ApiServer: object_of_the_manifests_is_corrected_there,
         ApiServer: content_that_is_fixed_is_renamed_kept_or_replaced,

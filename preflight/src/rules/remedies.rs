@@ -88,13 +88,12 @@ pub(super) fn keep(facts: &Facts, finding: &Finding) -> Option<Remedy> {
         return None;
     }
     let (is_server, deletes_app) = (facts.are_of_a_server(), facts.changes.deletes_app);
-    let stay = match is_server {
-        true => "have it stay",
-        false => "have it stay, by kapp.k14s.io/delete-strategy: orphan among the annotations in its file,",
-    };
-    let step = match deletes_app {
-        true => format!("{stay} when the app is deleted"),
-        false => format!("keep it in the manifests, or {stay} when it leaves the app"),
+    let annotated = "add the annotation `kapp.k14s.io/delete-strategy: orphan` to its file";
+    let step = match (is_server, deletes_app) {
+        (true, true) => "have it stay when the app is deleted".to_owned(),
+        (true, false) => "keep it in the manifests, or have it stay when it leaves the app".to_owned(),
+        (false, true) => format!("to have it stay, {annotated}"),
+        (false, false) => format!("keep it in the manifests; or, to have it stay, {annotated}"),
     };
     if !is_server {
         return Some(Remedy::deployer(RemedyKind::Keep, step));

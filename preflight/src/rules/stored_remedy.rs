@@ -152,21 +152,24 @@ fn convert(facts: &Facts, finding: &Finding) -> Option<Remedy> {
     (!renames.is_empty()).then(|| by_a_plan(facts, finding, &renames)).flatten()
 }
 
-/// Fields that seem to have another name in the other version: `spec.colour` may be `spec.color`.
-fn renames(facts: &Facts, (live, wanted): (&Value, &Value), (from, to): (&str, &str)) -> Vec<String> {
+/// Fields that seem to have another name in the other version, each with a sentence: `spec.colour` may be `color`.
+fn renames(facts: &Facts, (live, wanted): (&Value, &Value), (from, to): (&str, &str)) -> Vec<(String, String)> {
     let upgrade = Upgrade::of(live, wanted, facts.cluster.judged_server());
     let losses = stack::with_room(|| pair_losses((live, from), (wanted, to))).unwrap_or_default();
     let renamed = |loss: &PairLoss| {
         let name = lost_field::renamed_to(&upgrade, (from, to), &loss.path)?;
-        Some(format!("`{}` of {from} may be `{name}` of {to}", field_path(&loss.path)))
+        let field = field_path(&loss.path);
+        let sentence = format!("`{field}` of {from} may be `{name}` of {to}");
+        Some((field, sentence))
     };
     losses.iter().filter(|loss| loss.kind == LossKind::Field).filter_map(renamed).collect()
 }
 
 /// Drafts a conversion plan, and applies with it.
-fn by_a_plan(facts: &Facts, finding: &Finding, renames: &[String]) -> Option<Remedy> {
+fn by_a_plan(facts: &Facts, finding: &Finding, renames: &[(String, String)]) -> Option<Remedy> {
     let change = facts.changes.find(&finding.object.key())?;
-    let guess = if renames.is_empty() { String::new() } else { format!("{}: ", listed(renames, RENAMES)) };
+    let sentences: Vec<&str> = renames.iter().map(|(_, sentence)| sentence.as_str()).collect();
+    let guess = if sentences.is_empty() { String::new() } else { format!("{}: ", listed(&sentences, RENAMES)) };
     let draft = format!("{guess}draft a conversion plan, and check each of its lines");
     let apply = "apply with the plan and `--storage=bridge`, which converts the objects first".to_owned();
     let again = match facts.are_of_a_server() {
@@ -201,9 +204,16 @@ pub(crate) fn ways_past_obstacle(facts: &Facts, finding: &Finding) -> Vec<Remedy
             let is_bridged = Crd::of(wanted).version(&from).is_none();
             let to = finding.version.clone().unwrap_or_default();
             let renames = renames(facts, (live, wanted), (&from, &to));
+            let is_renamed = renames.iter().any(|(field, _)| Some(field) == finding.path.as_ref());
             let of_clients = Finding { version: Some(from), ..finding.clone() };
             let plan = is_bridged.then(|| by_a_plan(facts, &of_clients, &renames)).flatten();
-            plan.into_iter().chain(correct_objects(facts, finding)).collect()
+            let correct = correct_objects(facts, finding);
+            // A plan has to give a reason for every field that is gone, in whatever object it is.
+            if is_renamed {
+                plan.into_iter().chain(correct).collect()
+            } else {
+                correct.into_iter().chain(plan).collect()
+            }
         }
         "conversion" => {
             let step = "correct the object that the message names, or the plan, and run it again";

@@ -89,7 +89,7 @@ impl Draft {
     /// A file cannot be read, the plan is wrong, or the cluster cannot be reached or lacks the CRD.
     pub async fn live_converter(&self, run: &mut Run, options: &ClusterOptions) -> Result<Converter, CommandError> {
         let (plan, wanted) = self.files.read_named(self.name.as_deref())?;
-        let connected = super::connected(run, options, &NamespaceOptions::default()).await?;
+        let connected = super::connected_to_any(run, options, &NamespaceOptions::default()).await?;
         let reading = async { Ok(definitions::one(&*connected.cluster, &connected.definitions, wanted.name()).await?) };
         let live = until_stopped(run.stop.clone(), reading).await?;
         let is_known = |name: &str| plan.schemas.iter().any(|placed| placed.value.0 == name);

@@ -77,6 +77,17 @@ pub(super) fn renamed_field_between_served_versions_gets_a_draft() {
     assert!(ran[0].data().contains("spec.colour: spec.color"), "{}", ran[0].data());
 }
 
+/// Files that stand for the cluster have the old version, too: the plan is drafted from them.
+pub(super) fn plan_for_a_folder_is_drafted_from_its_files() {
+    let app = with_colour(["nothing", "nothing"]);
+    app.pushback.write("live/widgets.yaml", definition(&group(&app), &["v1*"], TEXT));
+    let wanted = renamed(&app, "color");
+    let mut refused = Refused::of(app, &wanted, &["--cluster", "dir:live"]);
+    let way = refused.ways("storedVersionRemoval", "moveObjects")[0].clone();
+    refused.follow(&way);
+    assert_eq!(spec_in_v2(&refused.app), json!({"color": "red"}));
+}
+
 pub(super) fn status_field_is_edited_through_its_subresource() {
     let app = app(&namespace(), ["phase: mauve", "phase: red"]);
     let of = |phase: &str| {
