@@ -14,6 +14,7 @@ use pushback_manifest::{KeptManifests, Manifest};
 use pushback_objects::ObjectRef;
 use pushback_preflight::judge::RunReport;
 use pushback_storage::note;
+use pushback_terminal::words::counts_to_do;
 
 use super::error::CommandError;
 use super::options::{InputOptions, PlanOptions, RunOptions, WriteOptions};
@@ -157,8 +158,9 @@ impl LoopSteps for ApplySteps<'_> {
     }
 
     fn question(&self, plan: &Plan) -> Option<String> {
-        let question = || plan.question(&format!("Apply {}?", write_loop::change_words(self.setup, plan, "to")));
-        (!self.apply.is_confirmed).then(question)
+        let app = write_loop::app_words(self.setup, "to");
+        let counts = counts_to_do(&write_loop::change_counts(plan));
+        (!self.apply.is_confirmed).then(|| plan.question(&format!("Apply {app}: {counts}?")))
     }
 
     async fn prepare_write(&self, plan: &Plan) -> Result<ControlFlow<()>, CommandError> {

@@ -183,7 +183,9 @@ impl LoopSteps for DeleteSteps<'_> {
 
     fn question(&self, plan: &Plan) -> Option<String> {
         let verb = if plan.deletes_app { "Delete" } else { "Delete only a part of" };
-        Some(plan.question(&format!("{verb} {}?", write_loop::change_words(self.setup, plan, "from"))))
+        let app = write_loop::app_words(self.setup, "from");
+        let objects = counted(write_loop::change_counts(plan).writes(), "object");
+        Some(plan.question(&format!("{verb} {app}: {objects}?")))
     }
 
     async fn finish(

@@ -9,7 +9,6 @@ use pushback_deploy::plan::{self, Plan};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Counts, PlannedLine, RunFailure, RunOutcome};
 use pushback_preflight::judge::RunReport;
-use pushback_terminal::words::counts_to_do;
 
 use super::error::CommandError;
 use super::options::{PreflightOptions, WriteOptions};
@@ -209,13 +208,17 @@ impl WriteLoop<'_> {
     }
 }
 
-/// App, cluster and numbers of a plan, for its prompt: `shop to kind-prod, namespace default: 2 to create`.
-pub fn change_words(setup: &Setup, plan: &Plan, preposition: &str) -> String {
+/// The app and its cluster, for a prompt: `shop to kind-prod, namespace default`.
+pub fn app_words(setup: &Setup, preposition: &str) -> String {
+    let AppName { name, namespace } = &setup.app;
+    format!("{name} {preposition} {}, namespace {namespace}", setup.cluster.description())
+}
+
+/// Numbers of the changes of a plan.
+pub fn change_counts(plan: &Plan) -> Counts {
     let mut counts = Counts::default();
     for planned in &plan.objects {
         counts.add_change(planned.reported_operation(), planned.is_orphaned());
     }
-    let counts = counts_to_do(&Counts { noop: 0, exists: 0, ..counts });
-    let AppName { name, namespace } = &setup.app;
-    format!("{name} {preposition} {}, namespace {namespace}: {counts}", setup.cluster.description())
+    Counts { noop: 0, exists: 0, ..counts }
 }

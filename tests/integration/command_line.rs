@@ -335,7 +335,7 @@ fn what_is_left_empty_or_misspelt_is_answered() {
         "apiVersion: pushback.dev/v1alpha1\nkind: Config\npreflightRules:\n- name: CRDUpgradeSafety\n  config:\n";
     pushback.write("config.yaml", config);
     let ran = pushback.run(&[&check[..], &["--config", "config.yaml"]].concat()).expect(10);
-    assert!(ran.stdout.contains("Preflight  1 rule: CRDUpgradeSafety failed (1 breaking)"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("Preflight  CRDUpgradeSafety failed (1 breaking)"), "{}", ran.stdout);
     pushback.write("config.yaml", format!("{config}    checks:\n"));
     pushback.run(&[&check[..], &["--config", "config.yaml"]].concat()).expect(10);
     let misspelt = |name: &str| {

@@ -13,6 +13,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         Nothing: rows_that_were_asked_for_are_lines_without_a_terminal,
         Nothing: a_dumb_terminal_gets_lines,
+        Nothing: every_line_fits_its_width,
         Nothing: every_line_for_programs_is_an_event_and_the_last_is_the_end,
         Nothing: a_finding_shows_its_line_unless_something_in_the_file_is_secret,
         Nothing: an_error_of_a_command_that_only_prints_has_its_exit_code_and_nothing_on_standard_output,
@@ -56,6 +57,58 @@ fn a_dumb_terminal_gets_lines() {
     command.env("TERM", "dumb");
     let shown = run_at_terminal(command, 100);
     assert!(shown.screen.contains("apply created configmap/shop/settings"), "{}", shown.screen);
+}
+
+/// Commands on an app with names, kinds and paths that are too long for 80 columns.
+fn every_line_fits_its_width() {
+    let folder = folder();
+    let place = folder.path().join("apps/of-the-platform-team/release-with-a-long-name");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let names = ["controller", "controller-admission", "admission-create"];
+    let object = |kind: &str, name: &str, image: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: a-name-that-is-long-{name}, namespace: ingress-platform}}\n\
+             {image}\n"
+        )
+    };
+    let manifest = |tag: &str| -> String {
+        let data = format!(
+            "data: {{image: \"registry.example.com/platform/ingress/controller:{tag}@sha256:{}\"}}",
+            "0".repeat(64)
+        );
+        names.map(|name| object("ConfigMap", name, &data) + &object("ServiceAccount", name, "")).concat()
+    };
+    let file = "apps/of-the-platform-team/release-with-a-long-name/deployment-of-everything.yaml";
+    let write = |tag: &str| std::fs::write(folder.path().join(file), manifest(tag)).expect("a manifest");
+    let fits = |text: &str, command: &str| {
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{command}: {line}");
+        }
+    };
+    let app = ["-a", "ingress", "--cluster", "dir:live"];
+    write("v1.11.3");
+    for (command, more) in [
+        ("apply", &["-f", "apps", "--yes"][..]),
+        ("inspect", &[]),
+        ("history", &[]),
+        ("diff", &["-f", "apps"]),
+        ("check", &["-f", "apps"]),
+        ("delete", &["--yes"]),
+    ] {
+        let arguments = [&[command][..], &app, more].concat();
+        let shown = run_at_terminal(pushback(folder.path(), &arguments), 80);
+        assert_eq!(shown.code, 0, "{}", shown.screen);
+        fits(&shown.screen, command);
+        let mut piped = pushback(folder.path(), &arguments);
+        piped.env("COLUMNS", "80");
+        fits(&String::from_utf8(ran(piped).stdout).expect("text"), command);
+        if command == "history" {
+            write("v1.15.1");
+        }
+        if command == "diff" {
+            assert!(shown.screen.contains("v1.11.3@") && shown.screen.contains("v1.15.1@"), "{}", shown.screen);
+        }
+    }
 }
 
 fn every_line_for_programs_is_an_event_and_the_last_is_the_end() {

@@ -16,7 +16,7 @@ pub fn shorten_name(name: &str, width: usize, ellipsis: &str) -> String {
     format!("{}{ellipsis}{}", start_within(name, room - end), end_within(name, end))
 }
 
-/// Shortens a place to its last folders, `…/web/deployment.yaml:12`; the file's name stays whole.
+/// Shortens a place to its last folders, `…/web/deployment.yaml:12`; a file's name that is too long in the middle.
 #[must_use]
 pub fn shorten_place(place: &str, width: usize, ellipsis: &str) -> String {
     if measure_text_width(place) <= width {
@@ -24,8 +24,11 @@ pub fn shorten_place(place: &str, width: usize, ellipsis: &str) -> String {
     }
     let ends = place.match_indices('/').map(|(at, _)| &place[at..]);
     let fits = |end: &&str| measure_text_width(ellipsis) + measure_text_width(end) <= width;
-    let end = ends.clone().find(fits).or_else(|| ends.last());
-    end.map_or_else(|| place.to_owned(), |end| format!("{ellipsis}{end}"))
+    if let Some(end) = ends.clone().find(fits) {
+        return format!("{ellipsis}{end}");
+    }
+    let file = ends.last().map_or_else(|| place.to_owned(), |end| format!("{ellipsis}{end}"));
+    shorten_name(&file, width.max(NARROWEST_NAME), ellipsis)
 }
 
 /// The longest start of a text that fits.
@@ -69,7 +72,10 @@ mod tests {
         assert_eq!(shorten_place(place, 52, "…"), place);
         assert_eq!(shorten_place(place, 40, "…"), "…/controller-v1.11.3/deploy.yaml:22");
         assert_eq!(shorten_place(place, 20, "…"), "…/deploy.yaml:22");
-        assert_eq!(shorten_place(place, 5, "…"), "…/deploy.yaml:22");
-        assert_eq!(shorten_place("deploy.yaml:22", 5, "…"), "deploy.yaml:22");
+        assert_eq!(shorten_place("deploy.yaml:22", 12, "…"), "deploy…ml:22");
+        assert_eq!(
+            shorten_place("a/0alertmanagerConfigCustomResourceDefinition.yaml:1", 24, "…"),
+            "…/0alertmana…tion.yaml:1"
+        );
     }
 }

@@ -142,7 +142,7 @@ fn arguments_that_make_no_sense() {
     For more information, try '--help'.
 
     # no confirmation
-    Apply these changes? [y/N] 
+    Apply bad to dir:live, namespace default: 1 to create? [y/N] 
 
     error: not confirmed: there is nobody to ask; answer on standard input, or use --yes
     Stopped: nothing was written.
@@ -213,6 +213,7 @@ fn arguments_that_make_no_sense() {
     Usage: pushback check [OPTIONS]
 
     For more information, try '--help'.
+    hint: files and folders are given with -f: -f in.yaml
     "#);
 }
 
@@ -260,10 +261,12 @@ fn clusters_that_are_none() {
     # a word
     error: --cluster "wrong" is unknown
     hint: expected kube, dir:PATH, file:PATH or git:REF[:PATH]
+    hint: a context of the kubeconfig is chosen with --kubeconfig-context wrong
 
     # a word with an escape sequence
     error: --cluster "\u{1b}[2J" is unknown
     hint: expected kube, dir:PATH, file:PATH or git:REF[:PATH]
+    hint: a context of the kubeconfig is chosen with --kubeconfig-context '\u{1b}[2J'
 
     # a folder without a name
     error: --cluster dir: names no folder, expected dir:PATH
@@ -335,6 +338,7 @@ fn reports_that_cannot_be_written() {
 
     # a folder that does not exist
     error: cannot write report absent/report.json: no such file or directory
+    hint: create the folder first: mkdir -p absent
 
     # a folder as file
     error: cannot write report .: is a directory

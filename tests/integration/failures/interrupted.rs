@@ -86,7 +86,7 @@ fn a_signal_at_the_question_ends_the_run_and_nothing_is_written() {
     pushback.write("app.yaml", config_map("first", "1"));
     let arguments = ["apply", "-a", "shop", "-f", "app.yaml", "--cluster", "dir:live", "--output", "plain"];
     let mut run = AtTerminal::start(pushback.command(&arguments), 100);
-    run.wait_for("Apply these changes?");
+    run.wait_for("[y/N]");
     run.signal(Signal::TERM);
     let shown = run.finish();
     assert_eq!(shown.code, 143, "{}", shown.screen);

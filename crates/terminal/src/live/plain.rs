@@ -23,7 +23,7 @@ use crate::log_text::tagged;
 use crate::output::Output;
 use crate::policy_text::policy_text;
 use crate::theme::Role;
-use crate::words::{change_word, doing_word, object_slug, shortened_message, took};
+use crate::words::{change_word, doing_word, hang, object_slug, shortened_message, took};
 
 /// Interval of heartbeats. CI services end a job that prints nothing for some minutes.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -140,7 +140,7 @@ impl Renderer for PlainRenderer {
             Event::Plan { .. } | Event::HistoryTrimmed { .. } | Event::Finding { .. } | Event::Completed { .. } => {}
             Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 self.output.data(&preflight_text(*outcome, rules, *elapsed, self.options.look()));
-                self.output.data(&policy_text(left_out.as_ref(), broad_waivers));
+                self.output.data(&hang(&policy_text(left_out.as_ref(), broad_waivers), self.options.data_width()));
             }
             Event::ChangeStart { object, operation } => {
                 if self.options.verbose {

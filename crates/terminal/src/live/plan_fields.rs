@@ -45,7 +45,7 @@ pub fn field_lines(fields: &[FieldLine], look: Look) -> String {
     let paths: Vec<String> = told[..shown].iter().map(name).collect();
     let path_width = column_width(paths.iter().map(String::as_str), PATH_WIDTH.min(columns / 2));
     let mut text = String::new();
-    for (field, path) in told.iter().zip(&paths) {
+    for (field, name) in told.iter().zip(&paths) {
         let room = columns.saturating_sub(BELOW).max(NARROWEST);
         let value = |text: &str| {
             let is_short = text.chars().count() <= room.min(VALUE_LIMIT);
@@ -64,7 +64,7 @@ pub fn field_lines(fields: &[FieldLine], look: Look) -> String {
             (None, None) => (vec!["(changed)".to_owned()], Some(Role::Quiet)),
         };
         let paint = |text: &String| role.map_or_else(|| text.clone(), |role| theme.paint(role, text));
-        let path = theme.paint(Role::Pointer, &pad(path, path_width));
+        let path = theme.paint(Role::Pointer, &pad(name, path_width));
         let used = MARGIN + measure_text_width(&path) + 2;
         let one_line = parts.join(" ");
         let beside = columns.saturating_sub(used);
@@ -79,6 +79,8 @@ pub fn field_lines(fields: &[FieldLine], look: Look) -> String {
             let _ = writeln!(text, "{:MARGIN$}{path}  {}", "", paint(&(start + theme.ellipsis())));
         } else if parts.len() == 1 && one_line[1..].starts_with(" {") && !verbose {
             let start = format!("{} {{{}}}", &one_line[..1], theme.ellipsis());
+            let room = columns.saturating_sub(MARGIN + 2 + measure_text_width(&start));
+            let path = theme.paint(Role::Pointer, &pad(&shorten_name(name, room, theme.ellipsis()), path_width));
             let _ = writeln!(text, "{:MARGIN$}{path}  {}", "", paint(&start));
         } else {
             let _ = writeln!(text, "{:MARGIN$}{}", "", path.trim_end());
@@ -228,7 +230,7 @@ mod tests {
         data.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
             old → new
         spec.rule   + {name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…
-        spec[aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]  - {…}
+        spec[aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]  - {…}
         ");
         let narrow = field_lines(&fields[..2], Look { width: 60, ..LOOK });
         assert!(narrow.lines().all(|line| measure_text_width(line) <= 60), "{narrow}");

@@ -94,9 +94,11 @@ impl<'o> PlanRows<'o> {
         let Some(width) = options.names_fit() else { return Self { options, columns, room: usize::MAX } };
         let shortest = |change: &&PlannedLine| {
             let place = terminal_safe(&file_and_line(change.position.as_ref()?)).into_owned();
-            Some(measure_text_width(&shorten_place(&place, 0, options.data_theme.ellipsis())))
+            let file = place.rsplit('/').next().map_or(0, measure_text_width);
+            // With the folder's ellipsis in front; what is longer is shortened in the middle.
+            Some(file + 2)
         };
-        let places = changes.iter().filter_map(shortest).max().unwrap_or_default();
+        let places = changes.iter().filter_map(shortest).max().unwrap_or_default().min(width / 3);
         let room = width.saturating_sub(MARGIN + 2 + places).max(NARROWEST_ROW);
         Self { options, columns: columns.within(room), room }
     }

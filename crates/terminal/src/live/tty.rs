@@ -41,6 +41,8 @@ const ROWS: usize = 8;
 const SLOW_WRITE: Duration = Duration::from_secs(1);
 /// Width of the word in front of an object.
 const WORD_WIDTH: usize = 10;
+/// Width of a time, so that rows with short and long ones line up.
+const TIME_WIDTH: usize = 6;
 
 /// Paints a terminal.
 #[derive(Debug)]
@@ -184,7 +186,7 @@ impl TtyRenderer {
     /// `updated    Secret  shop/web-tls  0.1s  message`; a message that does not fit stands below.
     fn object_words(&self, role: Role, word: &str, object: &ObjectRef, time: &str, message: &str) -> String {
         let theme = self.options.theme;
-        let beside = ROW_INDENT + WORD_WIDTH + 2 + 2 + measure_text_width(time);
+        let beside = ROW_INDENT + WORD_WIDTH + 2 + 2 + measure_text_width(time).max(TIME_WIDTH);
         let room = self.width().saturating_sub(beside);
         let message = terminal_safe(message);
         let words = |room: usize| {
@@ -300,7 +302,7 @@ impl TtyRenderer {
             Event::Preflight { outcome, rules, left_out, broad_waivers, elapsed } => {
                 self.stand_still();
                 self.data(&preflight_text(*outcome, rules, *elapsed, self.options.look()));
-                self.data(&policy_text(left_out.as_ref(), broad_waivers));
+                self.data(&hang(&policy_text(left_out.as_ref(), broad_waivers), self.options.data_width()));
                 self.stay("\n");
             }
             Event::ChangeStart { .. } | Event::WaitProgress { .. } => {
