@@ -3,7 +3,7 @@
 use std::io;
 
 use pushback_app::record::AppError;
-use pushback_cluster::{ClusterError, ErrorKind};
+use pushback_cluster::{ClusterError, ErrorKind, ErrorNote};
 use pushback_deploy::plan::PlanError;
 use pushback_events::exit::ExitCode;
 use pushback_events::{AppRef, RunFailure};
@@ -153,7 +153,10 @@ impl From<LoadError> for CommandError {
 
 impl From<ClusterError> for CommandError {
     fn from(error: ClusterError) -> Self {
-        let own = error.hint.map(String::from);
+        let own = match error.note.as_deref() {
+            Some(ErrorNote::Hint(hint)) => Some(hint.to_string()),
+            _ => None,
+        };
         let (code, hint) = match error.kind {
             // A namespace or context that does not exist is a usage error; the cluster did answer.
             ErrorKind::Configuration | ErrorKind::Unsupported | ErrorKind::NotFound => (ExitCode::Usage, None),

@@ -478,10 +478,17 @@ pub struct ClusterError {
     pub causes: Vec<Cause>,
     /// Whether the request may have taken effect nevertheless.
     pub ambiguous: bool,
+    /// A fact of the error's class. Boxed, because an error is returned by value.
+    pub note: Option<Box<ErrorNote>>,
+}
+
+/// A fact that only errors of one class have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErrorNote {
     /// With `Expired`: the token with which a list goes on, on later contents.
-    pub continue_token: Option<Box<str>>,
-    /// A way out, as a sentence.
-    pub hint: Option<Box<str>>,
+    ContinueToken(Box<str>),
+    /// With `Unreachable`: a way out, as a sentence.
+    Hint(Box<str>),
 }
 
 /// One cause of a refused request.
@@ -506,8 +513,7 @@ impl ClusterError {
             reason: String::new(),
             causes: Vec::new(),
             ambiguous: false,
-            continue_token: None,
-            hint: None,
+            note: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cluster, ClusterError, ErrorKind, Kind, ListQuery, Page};
+use super::{Cluster, ClusterError, ErrorKind, ErrorNote, Kind, ListQuery, Page};
 
 /// Most restarts of a list whose continue token has expired.
 const RESTARTS: u32 = 3;
@@ -126,8 +126,10 @@ impl<'a> Pages<'a> {
                 }
                 Err(error) if error.kind == ErrorKind::Expired && self.restarts < RESTARTS => {
                     self.restarts += 1;
-                    match error.continue_token {
-                        Some(token) if self.goes_on => self.query.continue_token = token.into(),
+                    match error.note.as_deref() {
+                        Some(ErrorNote::ContinueToken(token)) if self.goes_on => {
+                            self.query.continue_token = token.to_string();
+                        }
                         _ => {
                             self.query.continue_token.clear();
                             return Ok(Some(Turn::Restart));

@@ -301,7 +301,7 @@ mod tests {
             changes(&[pods.clone(), secrets(&["get"])], &[secrets(&["delete", "get"]), pods.clone()]);
         assert_eq!((granted, revoked), (vec!["delete Secrets".to_owned()], vec![]));
         let split = [rule(&[""], &["configmaps"], &["list", "get"]), rule(&[""], &["pods"], &["get", "list"])];
-        assert_eq!(changes(&[pods.clone()], &split), (vec![], vec![]));
+        assert_eq!(changes(std::slice::from_ref(&pods), &split), (vec![], vec![]));
         let (granted, revoked) = changes(&[pods], &[rule(&["apps", "ex.com"], &["foos", "replicasets/scale"], &["*"])]);
         assert_eq!(granted, ["do everything with Foos, ReplicaSets/scale, foos.ex.com, replicasets.ex.com/scale"]);
         assert_eq!(revoked, ["get and list ConfigMaps, Pods"]);
@@ -310,7 +310,8 @@ mod tests {
     #[test]
     fn wildcards_grant_what_they_cover() {
         let all = rule(&["*"], &["*"], &["*"]);
-        let (granted, revoked) = changes(&[all.clone()], &[all, rule(&[""], &["secrets"], &["delete"])]);
+        let (granted, revoked) =
+            changes(std::slice::from_ref(&all), &[all.clone(), rule(&[""], &["secrets"], &["delete"])]);
         assert_eq!((granted, revoked), (vec![], vec![]));
     }
 

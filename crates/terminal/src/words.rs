@@ -231,8 +231,9 @@ impl ObjectColumns {
         if room < 2 * NARROWEST_NAME + 2 {
             return pad(&shorten_name(&name, room.max(NARROWEST_NAME), ellipsis), room);
         }
-        // A wide kind uses the room of its name's column first.
-        let kind = pad(&shorten_name(&kind, room.saturating_sub(2 + NARROWEST_NAME), ellipsis), self.kind);
+        // A wide kind uses the room that its name does not need, and at least half of it.
+        let name_share = measure_text_width(&name).clamp(NARROWEST_NAME, (room / 2).max(NARROWEST_NAME));
+        let kind = pad(&shorten_name(&kind, room.saturating_sub(2 + name_share), ellipsis), self.kind);
         let left = room.saturating_sub(measure_text_width(&kind) + 2);
         let name = shorten_name(&name, left.max(NARROWEST_NAME), ellipsis);
         let both = self.kind + 2 + self.name;
@@ -435,6 +436,26 @@ mod tests {
     fn long_values_are_cut_with_their_length() {
         assert_eq!(shorten("äöü", 3, "…"), "äöü");
         assert_eq!(shorten("äöüß", 3, "…"), "äöü… (4 characters)");
+    }
+
+    #[test]
+    fn wide_kind_and_long_name_share_the_room() {
+        let object = ObjectRef {
+            group: "monitoring.coreos.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: "ServiceMonitor".to_owned(),
+            namespace: "monitoring".to_owned(),
+            name: "prometheus-operator".to_owned(),
+        };
+        let columns = ObjectColumns::new([&object].into_iter());
+        assert_eq!(
+            columns.within(46).cells(&object, 46, "…").trim_end(),
+            "ServiceMon…coreos.com  monitoring/…us-operator"
+        );
+        for room in 26..120 {
+            let cells = columns.within(room).cells(&object, room, "…");
+            assert!(measure_text_width(&cells) <= room, "{room}: {cells}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use kube::client::Body;
 use pushback_system::redact::Secrets;
 use serde::Deserialize;
 
-use crate::{Cause, ClusterError, ErrorKind, NAMESPACE_TERMINATING, server_message};
+use crate::{Cause, ClusterError, ErrorKind, ErrorNote, NAMESPACE_TERMINATING, server_message};
 
 /// Maximum characters shown of an answer that is not a `Status`.
 const SHOWN_TEXT: usize = 300;
@@ -120,8 +120,11 @@ fn of_status(code: u16, status: &Status, audit_id: Option<&str>, secrets: &Secre
                 })
                 .collect(),
             ambiguous: false,
-            continue_token: status.metadata.as_ref().and_then(|list| list.r#continue.clone()),
-            hint: None,
+            note: status
+                .metadata
+                .as_ref()
+                .and_then(|list| list.r#continue.clone())
+                .map(|token| Box::new(ErrorNote::ContinueToken(token))),
         },
         retry_after_seconds: details.and_then(|details| details.retry_after_seconds),
         not_processed: quota_conflict,

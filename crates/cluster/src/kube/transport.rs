@@ -22,7 +22,7 @@ use super::limit::{Limit, Permit, TurnedAway};
 use super::request::Call;
 use super::retry::{self, Failure, Jitter, Processed, Progress, RetryLimits};
 use crate::compact::Compact;
-use crate::{ClusterError, ErrorKind, Notice, Notices};
+use crate::{ClusterError, ErrorKind, ErrorNote, Notice, Notices};
 
 /// Maximum length of an answer outside 2xx.
 const MAX_REFUSAL: usize = 4 << 20;
@@ -378,7 +378,8 @@ impl Transport {
         let secrets = self.secrets_of(credentials);
         broken.error.rewrite(|text| secrets.mask(text));
         if broken.error.kind == ErrorKind::Unreachable && !self.server.origin.is_empty() {
-            broken.error.hint = Some(format!("the server is that of {}", self.server.origin).into());
+            let hint = format!("the server is that of {}", self.server.origin);
+            broken.error.note = Some(Box::new(ErrorNote::Hint(hint.into())));
         }
         let processed = if broken.permanent {
             Processed::Judged
