@@ -23,10 +23,7 @@ pub fn prose(text: &str, limit: usize) -> String {
 fn quoted_prose(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split('`').collect();
     let is_quotation = |part: &&str| !part.is_empty() && part.trim() == *part;
-    if parts.len() < 3
-        || parts.len().is_multiple_of(2)
-        || !parts.iter().skip(1).step_by(2).all(|part| is_quotation(&part))
-    {
+    if parts.len() < 3 || parts.len().is_multiple_of(2) || !parts.iter().skip(1).step_by(2).all(is_quotation) {
         return None;
     }
     let shown = parts.iter().enumerate().map(|(number, part)| match number % 2 {

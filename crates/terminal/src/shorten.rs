@@ -22,12 +22,12 @@ pub fn shorten_place(place: &str, width: usize, ellipsis: &str) -> String {
     if measure_text_width(place) <= width {
         return place.to_owned();
     }
-    let ends = place.match_indices('/').map(|(at, _)| &place[at..]);
+    let mut ends = place.match_indices('/').map(|(at, _)| &place[at..]);
     let fits = |end: &&str| measure_text_width(ellipsis) + measure_text_width(end) <= width;
-    if let Some(end) = ends.clone().find(fits) {
+    if let Some(end) = ends.find(fits) {
         return format!("{ellipsis}{end}");
     }
-    let file = ends.last().map_or_else(|| place.to_owned(), |end| format!("{ellipsis}{end}"));
+    let file = place.rfind('/').map_or_else(|| place.to_owned(), |at| format!("{ellipsis}{}", &place[at..]));
     shorten_name(&file, width.max(NARROWEST_NAME), ellipsis)
 }
 

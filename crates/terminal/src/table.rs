@@ -83,11 +83,17 @@ impl Table {
         if self.ends_with_message {
             let (table, messages) = self.without_messages();
             let above = table.text_for(columns, ellipsis);
+            let used = above.lines().map(measure_text_width).max().unwrap_or_default();
             let mut text = String::new();
-            for (row, message) in above.lines().zip(messages) {
-                text += &format!("{row}\n");
-                if !message.is_empty() && message != "-" {
-                    text += &hang(&format!("{:BELOW$}{message}\n", ""), columns.unwrap_or(WIDTH));
+            for (number, (row, message)) in above.lines().zip(messages).enumerate() {
+                let beside = format!("{}{:GAP$}{message}", pad(row, used), "");
+                match () {
+                    () if measure_text_width(&beside) <= width => text += &format!("{}\n", beside.trim_end()),
+                    () if number == 0 || message.is_empty() || message == "-" => text += &format!("{row}\n"),
+                    () => {
+                        let below = hang(&format!("{:BELOW$}{message}\n", ""), columns.unwrap_or(WIDTH));
+                        text += &format!("{row}\n{below}");
+                    }
                 }
             }
             return text;
@@ -106,12 +112,11 @@ impl Table {
         table.text_within(Some(width))
     }
 
-    /// The table without its last column, and that column without its head.
+    /// The table without its last column, and that column.
     fn without_messages(&self) -> (Self, Vec<String>) {
         let (mut rows, mut messages) = (self.rows.clone(), Vec::new());
-        for (number, row) in rows.iter_mut().enumerate() {
-            let message = row.pop().unwrap_or_default();
-            messages.push(if number == 0 { String::new() } else { message });
+        for row in &mut rows {
+            messages.push(row.pop().unwrap_or_default());
         }
         (Self { rows, names: self.names.clone(), ends_with_message: false }, messages)
     }
@@ -262,10 +267,10 @@ mod tests {
         web                        ValidatingWe…nfiguration  ready
         ");
         insta::assert_snapshot!(table.text_for(None, "…"), @"
-        NAME                                KIND                            STATE
+        NAME                                KIND                            STATE    MESSAGE
         ingress-nginx-controller-admission  Service                         waiting
             no load balancer address yet
-        web                                 ValidatingWebhookConfiguration  ready
+        web                                 ValidatingWebhookConfiguration  ready    -
         ");
     }
 
