@@ -11,7 +11,8 @@ use pushback_deploy::plan::desired::{self, Placement};
 use pushback_deploy::plan::{self, NamedDrift, Plan, helm};
 use pushback_events::exit::ExitCode;
 use pushback_events::{Event, RunFailure};
-use pushback_manifest::{InputWarning, Manifest};
+use pushback_manifest::collect::content;
+use pushback_manifest::{InputError, InputWarning, Manifest};
 use pushback_objects::Position;
 use pushback_objects::text::counted;
 use pushback_storage::carry_over::StorageOptions;
@@ -78,6 +79,10 @@ async fn plan_against(
     if honours_helm {
         helm::leave_out_hooks(&mut manifests, &mut warnings);
     }
+    // kapp sends what it is given.
+    if setup.observer.is_none() {
+        check_content(&manifests, options.options.strict && !cluster.capabilities().server)?;
+    }
     let unanswered = manifests.iter().filter(|manifest| is_of_broken_group(manifest, kinds)).count();
     let unknown: Vec<(Position, RunFailure)> =
         manifests.iter().filter_map(|manifest| unknown_kind(manifest, kinds)).collect();
@@ -124,6 +129,18 @@ async fn plan_against(
     add_cascades(setup, &mut plan).await;
     conversion_plans::check(setup, &plan, &mut warnings).await?;
     Ok((plan, warnings))
+}
+
+/// Checks the content of manifests, and for a folder, which has no server that finds them, unknown fields.
+fn check_content(manifests: &[Manifest], finds_unknown_fields: bool) -> Result<(), CommandError> {
+    let mut errors: Vec<InputError> = Vec::new();
+    for Manifest { value, positions, .. } in manifests {
+        errors.extend(content::check(value, positions));
+        if finds_unknown_fields {
+            errors.extend(content::unknown_fields(value, positions));
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
 }
 
 /// Adds to a plan what is deleted together with its objects. kapp does not ask for it.

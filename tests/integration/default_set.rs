@@ -54,7 +54,7 @@ fn rules(report: &Value) -> Vec<String> {
 }
 
 fn list_without_default_rules_is_reported_in_one_line() {
-    let pushback = place();
+    let pushback = place().with("COLUMNS", "250");
     let policy = json!({"preflightRules": [{"name": "DestructiveChange"}]});
     let text = check(&pushback, &policy, &[]).expect(0);
     let lines: Vec<&str> = text.stdout.lines().filter(|line| line.contains("leaves out")).collect();

@@ -174,7 +174,8 @@ fn what_is_gone_from_the_input_is_pruned_and_files_of_others_stay() {
 
     Plan: 1 to delete, 4 unchanged.
     Preflight  4 rules passed, 3 skipped
-      skipped: StoredVersions, PermissionValidation, PodAdmission (needs an API server, and dir:live is none)
+      skipped: StoredVersions, PermissionValidation, PodAdmission (needs an API server, and dir:live is
+        none)
     ");
     assert!(!pushback.tree("live").contains_key("shop/service_web.yaml"));
     assert!(pushback.tree("live").contains_key("shop/deployment.apps_web.yaml"));
@@ -355,7 +356,8 @@ fn a_check_against_a_git_ref_refuses_a_changed_scope_at_its_line() {
       = fingerprint: c4fd9a54234b55bb61f44f16e65715b0
 
     Preflight  CRDUpgradeSafety failed (1 breaking), 3 rules passed, 3 skipped
-      skipped: StoredVersions, PermissionValidation, PodAdmission (needs an API server, and git:HEAD:live is none)
+      skipped: StoredVersions, PermissionValidation, PodAdmission (needs an API server, and
+        git:HEAD:live is none)
     "#);
 
     let refused = pushback.run(&[&check[..], &["--output", "json"]].concat()).expect(10);

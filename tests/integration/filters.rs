@@ -207,7 +207,7 @@ fn a_deletion_is_shown_without_being_made() {
 
 fn a_refused_object_does_not_keep_the_others_from_being_written() {
     let app = app("refused");
-    let bad = config_map("bad", "1").replace("  key: \"1\"", "  key: 1");
+    let bad = config_map("bad", "1").replace("  key: \"1\"", "  a b: x");
     let after = annotated("after", &[("kapp.k14s.io/change-rule", "upsert after upserting bad")]);
     let bad = bad.replace("  name: bad", "  name: bad\n  annotations: {kapp.k14s.io/change-group: bad}");
     let input = config_map("a", "1") + &bad + &after;
@@ -218,10 +218,10 @@ fn a_refused_object_does_not_keep_the_others_from_being_written() {
     let end = ran.end();
     assert_eq!(end["hints"], serde_json::json!(["correct what the server refuses, and run again"]), "{end}");
     // What is corrected is found by the next run.
-    let corrected = input.replace("key: 1\n", "key: \"1\"\n");
+    let corrected = input.replace("a b: x\n", "key: \"1\"\n");
     assert_eq!(planned(&app.apply(&corrected, &[]).expect(0)), ["create ConfigMap bad", "create ConfigMap after"]);
     let kapp = voice(&app.namespace);
-    kapp.write("app.yaml", bad.replace("name: bad", "name: worse").replace("key: 1", "a b: x") + &config_map("c", "1"));
+    kapp.write("app.yaml", bad.replace("name: bad", "name: worse") + &config_map("c", "1"));
     let flags = ["deploy", "-a", "voice", "-f", "app.yaml", "-y", "--exit-early-on-apply-error=false"];
     let ran = kapp.run(&flags).expect(1);
     let start = "kapp: Error: create configmap/worse (v1) namespace: ";

@@ -185,6 +185,8 @@ fn field_that_is_set_by_hand_during_the_run_is_not_removed_unseen() {
 /// The server stores it under two names, of which a manifest has one.
 fn service_account_that_leaves_the_manifest_leaves_the_pod_template() {
     let app = new_app("accounts");
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "powerful"}});
+    api().apply(&placed(&app, &account)).ok();
     for name in ["serviceAccountName", "serviceAccount"] {
         let new = unions::deployment("web", json!({}), json!({}));
         let mut old = new.clone();
@@ -199,9 +201,9 @@ fn service_account_that_leaves_the_manifest_leaves_the_pod_template() {
     let plain = placed(&app, &unions::deployment("web", json!({}), json!({})));
     edit(
         &api().path_of(&plain),
-        &json!([{"op": "add", "path": "/spec/template/spec/serviceAccountName", "value": "theirs"}]),
+        &json!([{"op": "add", "path": "/spec/template/spec/serviceAccountName", "value": "powerful"}]),
     );
     deploy(&app, &plain, &[]).expect(0);
     let live = api().get(&api().path_of(&plain)).ok();
-    assert_eq!(live["spec"]["template"]["spec"]["serviceAccountName"], "theirs");
+    assert_eq!(live["spec"]["template"]["spec"]["serviceAccountName"], "powerful");
 }

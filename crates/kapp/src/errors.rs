@@ -380,7 +380,7 @@ fn outdated_text(outdated: &OutdatedWrite) -> String {
         "update {object}:\n  Failed to update due to resource conflict (approved diff no longer matches):\n    Updating \
          resource {object}:\n      API server says:\n        Operation cannot be fulfilled on {resource} \"{name}\": the \
          object has been modified; please apply your changes to the latest version and try again (reason: \
-         Conflict):\n          OutdatedWrite diff:\n{diff}"
+         Conflict):\n          Recalculated diff:\n{diff}"
     )
 }
 

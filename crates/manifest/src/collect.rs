@@ -1,7 +1,7 @@
 //! Combines all inputs of a run: unique objects, Config documents and warnings, or every error at once.
 
 mod compared;
-mod content;
+pub mod content;
 mod normalize;
 mod path;
 mod validate;

@@ -1,8 +1,10 @@
-//! Content that no API server accepts: Secrets that are not base64, misspelt fields of Secrets and ConfigMaps, values that
-//! must be strings, and directives of patches. A folder has no server that would find them.
+//! Content that no API server accepts: Secrets that are not base64, and values that must be strings. A folder has no server
+//! that would find it, nor fields that a server drops unless it is strict: misspelt ones of Secrets and ConfigMaps, and
+//! directives of patches.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use pushback_objects::object::describe;
 use pushback_objects::source::display_path;
 use pushback_objects::suggest::nearest;
@@ -11,6 +13,10 @@ use serde_json::{Map, Value};
 
 use super::path::path;
 use crate::input::InputError;
+
+/// Base64 as Go reads it: bits after the last byte do not count.
+const GO: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// Fields of a Secret and of a ConfigMap that hold their content.
 const SECRET_FIELDS: [&str; 4] = ["data", "stringData", "type", "immutable"];
@@ -23,22 +29,31 @@ const DIRECTIVES: [&str; 4] = ["$patch", "$retainKeys", "$setElementOrder/", "$d
 const JSON_TYPES: [(&str, &str); 2] =
     [("kubernetes.io/dockerconfigjson", ".dockerconfigjson"), ("kubernetes.io/dockercfg", ".dockercfg")];
 
-/// Every problem with the content of an object. Values are never quoted: they may be secret.
-pub(super) fn check(object: &Value, positions: &Positions) -> Vec<InputError> {
+/// Finds what no API server accepts. Values are never quoted: they may be secret.
+#[must_use]
+pub fn check(object: &Value, positions: &Positions) -> Vec<InputError> {
+    let mut checker = Checker { positions, errors: Vec::new() };
+    match (object.text("/apiVersion"), object.text("/kind"), object.as_object()) {
+        ("v1", "Secret", Some(fields)) => checker.secret(fields),
+        ("v1", "ConfigMap", Some(fields)) => {
+            checker.strings(fields, "data");
+            checker.base64(fields, "binaryData");
+        }
+        _ => {}
+    }
+    checker.errors
+}
+
+/// Finds fields that an API server refuses if it is strict, and drops otherwise.
+#[must_use]
+pub fn unknown_fields(object: &Value, positions: &Positions) -> Vec<InputError> {
     let mut checker = Checker { positions, errors: Vec::new() };
     if is_builtin(object) {
         checker.directives(object, &mut Vec::new());
     }
     match (object.text("/apiVersion"), object.text("/kind"), object.as_object()) {
-        ("v1", "Secret", Some(fields)) => {
-            checker.misspelt(fields, "Secret", &SECRET_FIELDS);
-            checker.secret(fields);
-        }
-        ("v1", "ConfigMap", Some(fields)) => {
-            checker.misspelt(fields, "ConfigMap", &CONFIG_MAP_FIELDS);
-            checker.strings(fields, "data");
-            checker.base64(fields, "binaryData");
-        }
+        ("v1", "Secret", Some(fields)) => checker.misspelt(fields, "Secret", &SECRET_FIELDS),
+        ("v1", "ConfigMap", Some(fields)) => checker.misspelt(fields, "ConfigMap", &CONFIG_MAP_FIELDS),
         _ => {}
     }
     checker.errors
@@ -156,7 +171,7 @@ impl Checker<'_> {
 /// The bytes of base64 as Kubernetes decodes it: line breaks are ignored.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    STANDARD.decode(text).ok()
+    GO.decode(text).ok()
 }
 
 #[cfg(test)]
@@ -170,7 +185,9 @@ mod tests {
         for (key, value) in fields.as_object().expect("fields") {
             object[key] = value.clone();
         }
-        check(&object, &Positions::of_file("a.yaml")).into_iter().map(|error| error.message).collect()
+        let positions = Positions::of_file("a.yaml");
+        let errors = check(&object, &positions).into_iter().chain(unknown_fields(&object, &positions));
+        errors.map(|error| error.message).collect()
     }
 
     #[test]
@@ -180,6 +197,7 @@ mod tests {
             (json!({"data": {"a": true}}), vec!["data.a must be a string in base64, found a boolean"]),
             (json!({"data": {"a": "YQ==\n", "b": null, "c": ""}}), vec![]),
             (json!({"data": {"a": "YWJj\r\nZGVm"}}), vec![]),
+            (json!({"data": {"a": "YR=="}}), vec![]),
             (json!({"stringdata": {"a": "x"}}), vec!["a Secret has no field stringdata; did you mean stringData?"]),
             (json!({"Data": {}}), vec!["a Secret has no field Data; did you mean data?"]),
             (

@@ -7,7 +7,6 @@ use pushback_objects::source::display_path;
 use pushback_objects::{ObjectExt, Position, Positions};
 use serde_json::{Map, Value};
 
-use super::content;
 use super::path::path;
 use crate::input::{InputError, InputWarning};
 
@@ -32,13 +31,12 @@ const CLAIM_TEMPLATES: &str = "/spec/volumeClaimTemplates";
 
 /// Changes the object in place.
 pub(super) fn normalize(object: &mut Value, positions: &Positions) -> Result<Vec<InputWarning>, Vec<InputError>> {
-    let errors = content::check(object, positions);
     let mut warnings = Vec::new();
     warnings.extend(strip_server_fields(object, positions));
     if object.text("/kind") == "Secret" && object.text("/apiVersion") == "v1" {
         encode_string_data(object, positions)?;
     }
-    if errors.is_empty() { Ok(warnings) } else { Err(errors) }
+    Ok(warnings)
 }
 
 /// Rewrites an object of a folder in the form that manifests have: `data` instead of `stringData`, no empty server fields
