@@ -80,7 +80,7 @@ fn a_witness_was_fine_and_is_not_any_more() {
     let steps = ["spec", "names"].map(|name| SchemaStep::Property(name.to_owned()));
     assert_eq!(change.node(), Some([steps.as_slice(), &[SchemaStep::Items]].concat().as_slice()));
     assert!(
-        matches!(&change.proof, Proof::Breaking { effect: Effect::Rejected, blocks: Some(Blocked::EditOfField), .. }),
+        matches!(&change.proof, Proof::Breaking { effect: Effect::Rejected, blocks: Some(Blocked::EditOfList), .. }),
         "{:?}",
         change.proof
     );
