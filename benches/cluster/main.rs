@@ -1,8 +1,8 @@
 //! What runs cost on a real control plane of their own, each beside what plain requests cost in the same run.
 //! `cargo bench --bench cluster -- [PART…] [--rounds N] [--quick]`; parts: `processor`, `releases` (the definitions
-//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `plans`, `mix`, `peers`, `custom`, `migrate`, `definitions`,
-//! `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables into docs/contributing/benchmarks.md and the drawing
-//! into `docs/`.
+//! of two, too, where `PUSHBACK_CRDS=OLD:NEW` names folders of them), `apps`, `plans`, `mix`, `peers`, `custom`, `migrate`,
+//! `definitions`, `conversions`, `round-trips`, `curve`; none means all. `UPDATE_DOCS=1` writes the tables and the drawing
+//! into `docs/contributing`.
 
 mod app;
 #[path = "../shared/chain.rs"]
@@ -67,7 +67,7 @@ const PARTS: [&str; 12] = [
     "curve",
 ];
 
-/// Where docs/contributing/benchmarks.md has the tables.
+/// Marks around the tables in docs/contributing/benchmarks.md.
 const MARKS: (&str, &str) = ("<!-- cargo bench --bench cluster -->\n", "<!-- until here -->");
 
 fn main() -> ExitCode {

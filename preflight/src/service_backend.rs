@@ -1,20 +1,15 @@
 //! The workloads behind a Service: those whose Pods its selector selects.
 
-use pushback_objects::object::ObjectExt;
+use pushback_objects::object::{ObjectExt, split_api_version};
+use pushback_objects::pod_template::pod_template_path;
 use serde_json::{Map, Value};
 
 /// Returns the Pod template of a workload, or a Pod itself; `None` for an object that makes no Pods.
 #[must_use]
 pub fn pod_template(object: &Value) -> Option<&Value> {
-    let group = object.text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
-    match (group, object.text("/kind")) {
-        ("", "Pod") => Some(object),
-        ("", "ReplicationController")
-        | ("apps", "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
-        | ("batch", "Job") => object.pointer("/spec/template"),
-        ("batch", "CronJob") => object.pointer("/spec/jobTemplate/spec/template"),
-        _ => None,
-    }
+    let (group, _) = split_api_version(object.text("/apiVersion"));
+    let path = pod_template_path(group, object.text("/kind"))?;
+    path.iter().try_fold(object, |value, field| value.get(*field))
 }
 
 /// Returns the selector of a Service; `None` if it selects no Pods: without a selector its endpoints come

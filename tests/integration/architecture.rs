@@ -1,5 +1,5 @@
-//! The crates in docs/contributing/architecture.md: the table lists each below those that it depends on, and the list of dependencies
-//! is made from `cargo metadata`. Cargo itself enforces the boundaries.
+//! The crates in docs/contributing/architecture.md: the table lists each below those that it depends on, and the list of
+//! dependencies is made from `cargo metadata`. Cargo itself enforces the boundaries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

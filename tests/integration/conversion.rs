@@ -175,6 +175,11 @@ fn a_draft_names_what_a_field_may_have_become() {
 
 fn goldens_are_recorded_and_compared() {
     let pushback = place();
+    let bare = "apiVersion: pushback.dev/v1alpha1\nkind: ConversionPlan\nmetadata: {name: people.crm.example.com}\n\
+                policy: {unassessed: stash}\n";
+    pushback.write("bare.yaml", bare);
+    let ran = pushback.run(&["storage", "golden", "none", "--crd", "crd.yaml", "--plan", "bare.yaml"]).expect(0);
+    assert!(ran.stdout.contains("The plan has no hooks"), "{}", ran.stdout);
     let golden = |more: &[&str]| pushback.run(&[&["storage", "golden", "goldens"], PLAN.as_slice(), more].concat());
     let ran = golden(&[]).expect(1);
     assert!(ran.stderr.contains("goldens/v20110101-to-v20190909.yaml: there is no such file"), "{}", ran.stderr);

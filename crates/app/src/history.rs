@@ -27,7 +27,8 @@ pub struct Judged<'a> {
     pub findings: &'a [Finding],
     /// The policy: its source, disabled rules, and what the manifests loosened.
     pub policy: Value,
-    /// User of the credentials, with user and host, `admin (me@laptop)`; empty on a directory, which must not differ from machine to machine.
+    /// User of the credentials, with user and host, `admin (me@laptop)`; empty on a directory, which must not differ from
+    /// machine to machine.
     pub by: String,
     /// Where the input came from, if that is known.
     pub revision: Option<Revision>,

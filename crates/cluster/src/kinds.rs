@@ -35,6 +35,12 @@ impl Kind {
         join_api_version(&self.group, &self.version)
     }
 
+    /// Returns the name of the kind in the server's messages: `configmaps`, `deployments.apps`.
+    #[must_use]
+    pub fn resource(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
     /// Whether only its objects are known, in a folder that lacks its CRD: which verbs it has is not.
     #[must_use]
     pub fn is_guessed(&self) -> bool {

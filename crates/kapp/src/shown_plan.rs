@@ -61,7 +61,7 @@ impl ShownPlan {
                 object: planned.object.clone(),
                 operation: planned.reported_operation(),
                 sides,
-                resource: resource(planned),
+                resource: planned.kind.resource(),
             });
         }
         // Numbers of masked values count up in the order in which the changes are shown.
@@ -128,11 +128,4 @@ fn deleted_with_owner(object: &Arc<Value>) -> ShownChange {
         },
         resource: String::new(),
     }
-}
-
-/// Returns the name of an object's kind in paths, with its group.
-fn resource(planned: &Planned) -> String {
-    let group = &planned.object.group;
-    let plural = &planned.kind.plural;
-    if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
 }

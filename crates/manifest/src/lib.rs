@@ -20,4 +20,4 @@ pub mod yaml;
 pub use self::collect::{load, load_config_files};
 pub use self::input::{FileDigest, Input, InputError, InputWarning, KeptManifests, Manifest};
 pub use self::options::{ComparedSide, LoadOptions, SideRole};
-pub use self::source::{absent_file, shown_input};
+pub use self::source::{absent_file, find_files, shown_input};

@@ -227,6 +227,20 @@ fn find_path(input: &str, options: &LoadOptions, found: &mut FoundSources) {
     }
 }
 
+/// Finds the manifest files of a directory, in the order of their paths.
+///
+/// # Errors
+/// A file or directory that cannot be read, and a link that leads out or in a circle.
+pub fn find_files(directory: &Path) -> Result<Vec<PathBuf>, Vec<InputError>> {
+    let mut found = FoundSources::default();
+    find_path(&directory.to_string_lossy(), &LoadOptions::default(), &mut found);
+    let files = found.sources.into_iter().filter_map(|source| match source.location {
+        Location::File(path) => Some(path),
+        _ => None,
+    });
+    if found.errors.is_empty() { Ok(files.collect()) } else { Err(found.errors) }
+}
+
 /// Collects the manifest files below a directory; links are followed, each file is read once.
 struct Walk<'found> {
     found: &'found mut FoundSources,

@@ -7,6 +7,7 @@ pub mod finding;
 pub mod hex;
 pub mod invocation;
 pub mod object;
+pub mod pod_template;
 pub mod reader;
 pub mod remedy;
 pub mod source;

@@ -357,6 +357,21 @@ impl DefinitionChange {
         let leaf = self.path.rsplit('.').next().unwrap_or_default();
         (self.change_type, self.severity, self.verdict, &self.detail, &self.keyword, leaf)
     }
+
+    /// Returns the change in words, with the effect on objects if the change itself does not state it.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { detail, reason, .. } = self;
+        if self.verdict == CrdVerdict::Safe || reason.is_empty() {
+            return detail.clone();
+        }
+        match (self.severity, self.change_type) {
+            (Severity::Info, _) => format!("{detail}; {}: {reason}", self.verdict.as_str()),
+            (_, ChangeType::ApiVersionAdded) => format!("{detail}: {reason}"),
+            // Other changes have their reason in their own words.
+            _ => detail.clone(),
+        }
+    }
 }
 
 /// A proof about a change, as CRDUpgradeSafety refers to it.

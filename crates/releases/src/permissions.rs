@@ -23,7 +23,7 @@ pub struct Surplus {
 }
 
 impl Surplus {
-    /// Whether one of them is every verb on every resource.
+    /// Returns whether one of them is every verb on every resource.
     pub(crate) fn is_everything(&self) -> bool {
         self.permissions.contains("* *.*")
     }
@@ -91,7 +91,7 @@ fn is_role(value: &Value) -> bool {
         && value.text("/apiVersion").starts_with("rbac.authorization.k8s.io/")
 }
 
-/// What `role` grants and `other` does not; `None` if nothing, or if either is not a role.
+/// Permissions that `role` grants and `other` does not; `None` if there are none, or if either is not a role.
 pub(crate) fn surplus(role: &Value, other: &Value) -> Option<Surplus> {
     compared(role, other).filter(|surplus| !surplus.permissions.is_empty())
 }

@@ -15,7 +15,7 @@ use crate::escape::terminal_safe;
 use crate::finding_card::{CardStyle, FindingCard, object_name, rule_and_check, waivable, weight};
 use crate::finding_text::{CardHead, VALUE_LIMIT, card_head, fact, finding_text, witness_lines};
 use crate::object_rows::{differ, folded_rows, object_rows};
-use crate::theme::{Role, Theme, severity_role};
+use crate::theme::{Look, Role, Theme, severity_role};
 use crate::witness_excerpt;
 use crate::words::{column_width, hang, pad, shorten};
 
@@ -34,17 +34,6 @@ const NAME_WIDTH: usize = 48;
 
 /// A finding, and the lines of the input that it is about.
 pub type Judged = (Finding, Option<Box<Excerpt>>);
-
-/// How causes are shown.
-#[derive(Clone, Copy, Debug)]
-pub struct Look {
-    /// Colours and glyphs.
-    pub theme: Theme,
-    /// Columns of the output.
-    pub width: u16,
-    /// Whether every finding is shown.
-    pub verbose: bool,
-}
 
 impl Look {
     fn style(self) -> CardStyle {

@@ -8,12 +8,11 @@ use pushback_objects::{Finding, Position};
 use pushback_preflight::judge::{Outcome, RuleOutcome};
 use pushback_preflight::registry;
 
-use crate::cause_text::Look;
 use crate::error_text::place;
 use crate::escape::{terminal_safe, terminal_safe_lines};
 use crate::excerpt_text::{excerpt_text, margin};
 use crate::finding_card::{FindingCard, witness_yaml};
-use crate::theme::{Role, Theme, severity_role};
+use crate::theme::{Look, Role, Theme, severity_role};
 use crate::words::{hang, shorten, took, wrap};
 
 /// Most characters of a value.

@@ -14,6 +14,17 @@ pub struct Theme {
     pub unicode: bool,
 }
 
+/// Form of findings and causes in a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Colours and glyphs.
+    pub theme: Theme,
+    /// Columns of the output.
+    pub width: u16,
+    /// Set if every finding is shown.
+    pub verbose: bool,
+}
+
 /// Meaning of a piece of text; the theme decides on its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {

@@ -19,7 +19,7 @@ pub use self::pod::WorkloadPod;
 use self::template::{WorkloadTemplate, new_templates};
 use self::unsettled::AdmissionChanges;
 use super::permission_validation::{self, CreatePermission};
-use super::references;
+use super::references::generated;
 use crate::facts::{Answer, ChangeSet, Facts, Need, Needs, PodAdmission as Admission, PodRefusal};
 use crate::rule::{Checked, Judgement, Memory, Rule, RuleMeta, Settings};
 use crate::session::needs_a_server;
@@ -230,7 +230,7 @@ fn made_at_run_time(facts: &Facts, template: &WorkloadTemplate<'_>, by: PodRefus
     };
     let [group, kind, namespace, name] = [group, kind, namespace, name].map(str::to_owned);
     let key = ObjectKey { group, kind, namespace, name };
-    references::is_made_at_run_time(facts, &key).then(|| format!("{key} is made at run time, and is not there yet"))
+    generated::is_made_at_run_time(facts, &key).then(|| format!("{key} is made at run time, and is not there yet"))
 }
 
 /// The finding of this rule that reports a missing object as well, by the path of the reference to it.

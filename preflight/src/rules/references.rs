@@ -2,7 +2,7 @@
 //! Service or PodDisruptionBudget selects Pods.
 
 mod collect;
-mod generated;
+pub(super) mod generated;
 mod objects;
 mod pods;
 mod reference;
@@ -102,12 +102,6 @@ impl Rule for References {
     fn remedies(&self, facts: &Facts, finding: &Finding) -> Vec<Remedy> {
         ways_out::ways_out(facts, finding)
     }
-}
-
-/// Returns whether an object may come to be at run time, so that its absence before the run proves nothing.
-pub(crate) fn is_made_at_run_time(facts: &Facts, target: &ObjectKey) -> bool {
-    let objects = Objects::of(&facts.changes, facts.cluster.side);
-    generated::is_of_the_cluster(target) || Generated::of(&objects).makes(target)
 }
 
 /// What was found in the manifests, and what the cluster is asked for.

@@ -12,8 +12,7 @@ use crate::cli::arguments::GlobalArgs;
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{complete, print, simple, start_for_report};
 use crate::run::outcome::End;
-use crate::run::storage::conversion::{ConversionFiles, Draft};
-use crate::run::storage::suggest::LiveDraft;
+use crate::run::storage::suggest::Draft;
 
 /// Guess which field became which.
 #[derive(Debug, Args)]
@@ -51,17 +50,12 @@ pub async fn run(global: &GlobalArgs, arguments: SuggestArgs) -> ExitCode {
     let is_new = plan.is_none();
     let text =
         |converter: &Converter| conversion_text::draft(is_new.then(|| converter.name()), &suggestions(converter));
-    let files = crd.map(|definition| ConversionFiles { definition, plan: plan.clone() });
-    let drafted = files.map(|files| Draft { files, name: name.clone() });
-    if let Some(draft) = drafted.as_ref().filter(|_| !live) {
-        return simple(global, draft.converter().map(|converter| text(&converter)));
+    let draft = Draft { definition: crd, name, plan };
+    if let Some(file) = draft.definition.as_deref().filter(|_| !live) {
+        return simple(global, draft.converter(file).map(|converter| text(&converter)));
     }
     complete(global, start_for_report(global, HeldDocument::default()), async |run| {
-        let cluster = global.cluster()?;
-        let converter = match drafted {
-            Some(draft) => draft.live_converter(run, &cluster).await?,
-            None => LiveDraft { cluster, name: name.unwrap_or_default(), plan }.run(run).await?,
-        };
+        let converter = draft.live_converter(run, &global.cluster()?).await?;
         run.settle();
         print(&text(&converter))?;
         Ok(End::new(ExitCode::Success, RunOutcome::Succeeded, Counts::default()))

@@ -3,24 +3,18 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use pushback_conversion::plan::Unassessed;
-use pushback_conversion::{ConversionPlan, Converter, compile, with_versions_of};
+use pushback_conversion::{ConversionPlan, Converter, compile};
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_manifest::yaml::{Limits, load};
 use pushback_manifest::{InputError, files};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
-use pushback_storage::definitions;
 use pushback_system::bounded_file::read_text;
 use pushback_system::environment::reason;
 use serde_json::Value;
 
-use crate::run::Run;
-use crate::run::connect::ClusterOptions;
 use crate::run::conversion_files::{self, FileRole};
 use crate::run::error::CommandError;
-use crate::run::options::NamespaceOptions;
-use crate::run::signals::until_stopped;
 
 /// The files that a conversion needs.
 #[derive(Clone, Debug)]
@@ -50,7 +44,7 @@ impl ConversionFiles {
     }
 
     /// Reads plan and CRD. `name` chooses one of several CRDs.
-    fn read_named(&self, name: Option<&str>) -> Result<(ConversionPlan, Value), CommandError> {
+    pub(super) fn read_named(&self, name: Option<&str>) -> Result<(ConversionPlan, Value), CommandError> {
         let plan = self.plan.as_deref().map(read_plan).transpose()?;
         let crds = text(&self.definition)?;
         let crds = conversion_files::parse(&files::shown(&self.definition), crds.as_bytes(), &[FileRole::Crds])?;
@@ -64,40 +58,6 @@ impl ConversionFiles {
     }
 }
 
-/// A draft of a conversion plan.
-#[derive(Clone, Debug)]
-pub struct Draft {
-    /// The CRD, and the plan to complete.
-    pub files: ConversionFiles,
-    /// Name of the CRD, if the file has several.
-    pub name: Option<String>,
-}
-
-impl Draft {
-    /// Compiles the plan with fields that it does not name kept in the bag.
-    ///
-    /// # Errors
-    /// As for [`ConversionFiles::converter`].
-    pub fn converter(&self) -> Result<Converter, CommandError> {
-        let (plan, definition) = self.files.read_named(self.name.as_deref())?;
-        draft(plan, &definition)
-    }
-
-    /// Compiles the plan for the versions of the CRD on the cluster, too.
-    ///
-    /// # Errors
-    /// A file cannot be read, the plan is wrong, or the cluster cannot be reached or lacks the CRD.
-    pub async fn live_converter(&self, run: &mut Run, options: &ClusterOptions) -> Result<Converter, CommandError> {
-        let (plan, wanted) = self.files.read_named(self.name.as_deref())?;
-        let connected = super::connected_to_any(run, options, &NamespaceOptions::default()).await?;
-        let reading = async { Ok(definitions::one(&*connected.cluster, &connected.definitions, wanted.name()).await?) };
-        let live = until_stopped(run.stop.clone(), reading).await?;
-        let is_known = |name: &str| plan.schemas.iter().any(|placed| placed.value.0 == name);
-        let both = with_versions_of(&live, &wanted, is_known);
-        draft(plan, &both)
-    }
-}
-
 /// Reads the plan of a file.
 ///
 /// # Errors
@@ -105,14 +65,6 @@ impl Draft {
 pub(super) fn read_plan(path: &Path) -> Result<ConversionPlan, CommandError> {
     let found = conversion_files::parse(&files::shown(path), text(path)?.as_bytes(), &[FileRole::Plans])?;
     Ok(only(found.plans, path, "ConversionPlan")?.plan)
-}
-
-/// Compiles a plan with fields that it does not decide about kept in the bag.
-///
-/// # Errors
-/// Everything that is wrong with the plan.
-pub(super) fn draft(plan: ConversionPlan, definition: &Value) -> Result<Converter, CommandError> {
-    Ok(compile(&ConversionPlan { unassessed: Unassessed::Stash, ..plan }, definition)?)
 }
 
 fn only<T>(mut documents: Vec<T>, path: &Path, what: &str) -> Result<T, CommandError> {

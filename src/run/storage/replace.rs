@@ -1,8 +1,7 @@
 //! Definitions from files in the place of live ones, for what that does to stored objects: looked at, or carried out.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,14 +10,13 @@ use pushback_cluster::{Address, ClusterError};
 use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_crd::definition::crd::KIND as DEFINITION;
 use pushback_events::exit::ExitCode;
-use pushback_manifest::files;
+use pushback_manifest::{files, find_files};
 use pushback_objects::ObjectExt;
 use pushback_objects::text::counted;
 use pushback_storage::carry_over::CarryingOver;
 use pushback_storage::definitions;
 use pushback_storage::preview::{Preview, PreviewReport, StepKind};
 use pushback_storage::replacement::Replacement;
-use pushback_system::environment::reason;
 use serde_json::Value;
 
 use super::conversion::text;
@@ -149,7 +147,7 @@ impl Replace {
         for path in &self.files {
             match path.is_dir() {
                 false => sources.push((path.clone(), &[FileRole::Either])),
-                true => sources.extend(manifests_below(path)?.into_iter().map(|file| (file, &[][..]))),
+                true => sources.extend(find_files(path)?.into_iter().map(|file| (file, &[][..]))),
             }
         }
         Ok(sources)
@@ -205,29 +203,6 @@ impl Subject {
             None => Ok(()),
         }
     }
-}
-
-/// The files below a folder that can hold manifests, in the order of their names. Hidden files and links are left out.
-fn manifests_below(folder: &Path) -> Result<Vec<PathBuf>, CommandError> {
-    let unreadable = |error: std::io::Error| {
-        CommandError::usage(format!("{}: it cannot be read: {}", files::shown(folder), reason(&error)))
-    };
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let kind = entry.file_type().map_err(unreadable)?;
-        let path = entry.path();
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        let is_manifest = path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|it| ending == *it));
-        match () {
-            () if is_hidden => {}
-            () if kind.is_dir() => found.extend(manifests_below(&path)?),
-            () if kind.is_file() && is_manifest => found.push(path),
-            () => {}
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn report(definitions: Vec<Preview>) -> PreviewReport {

@@ -15,6 +15,8 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_definition_in_debt_is_planned_without_files,
         ApiServer: the_definitions_of_the_release_before_come_back_with_their_objects,
         ApiServer: going_back_names_what_would_be_lost_and_a_plan_takes_it_along,
+        ApiServer: rollback_with_a_folder_reads_the_manifests_below_it,
+        ApiServer: suggest_with_a_name_drafts_a_plan_for_the_crd_on_the_cluster,
     ]
 }
 
@@ -171,4 +173,37 @@ fn going_back_names_what_would_be_lost_and_a_plan_takes_it_along() {
     assert_eq!(specs, vec![json!({"size": "x", "colour": "x"}); 2]);
     let kept = backup.path().join(crd.name()).join(&crd.namespace).join("cog-1.json");
     assert!(fs::read_to_string(kept).expect("a backup").contains("\"color\""));
+}
+
+fn rollback_with_a_folder_reads_the_manifests_below_it() {
+    let crd = at_v1("rollback-folder", &["size"], 2);
+    let forth = Files::new(&[crd.manifest(&[("v2", true, true, spec(&["size"]))])]);
+    storage(&crd, "rollback", &forth, &["--yes"]).expect(0);
+    assert_eq!(crd.in_etcd(), "v2: 2");
+    let release = tempfile::tempdir().expect("a folder");
+    let write = |path: &str, text: &str| {
+        let path = release.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    };
+    write("crds/cogs.yaml", &crd.manifest(&[("v1", true, true, spec(&["size"]))]).to_string());
+    write("operator.yaml", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: operator}\n");
+    write("notes.txt", "not: [a manifest");
+    let folder = release.path().to_str().expect("a path");
+    crd.pushback().run(&["storage", "rollback", "-f", folder, "--yes"]).expect(0);
+    assert_eq!((crd.in_etcd().as_str(), crd.stored_versions()), ("v1: 2", json!(["v1"])));
+    // A folder that is read only in part would leave a CRD as it is, unnoticed.
+    std::os::unix::fs::symlink("missing", release.path().join("gone.yaml")).expect("a link");
+    crd.pushback().run(&["storage", "rollback", "-f", folder, "--yes"]).expect(1);
+}
+
+fn suggest_with_a_name_drafts_a_plan_for_the_crd_on_the_cluster() {
+    let crd = TestCrd::new("suggest");
+    crd.put(&[("v1", true, true, spec(&["size", "colour"])), ("v2", true, false, spec(&["size", "color"]))]);
+    let ran = crd.pushback().run(&["storage", "suggest", &crd.name()]).expect(0);
+    let draft: Value = serde_yaml::from_str(&ran.stdout).expect("YAML");
+    assert_eq!((&draft["kind"], &draft["metadata"]["name"]), (&json!("ConversionPlan"), &json!(crd.name())));
+    assert_eq!(draft["steps"][0]["renames"]["spec.colour"], "spec.color", "{}", ran.stdout);
+    crd.pushback().run(&["storage", "suggest", "none.example.com"]).expect(1);
+    crd.pushback().run(&["storage", "suggest"]).expect(1);
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::change::{Blocked, CROSS_VERSION_LOSS, Changes, Place, Proof, Safety};
 use super::{Crd, Strategy, Upgrade};
-use crate::schema::Schema;
 use crate::schema::contain::{self, Difference, Effect, SchemaStep};
 use crate::schema::pipeline::Resource;
 
@@ -65,7 +64,7 @@ pub(super) fn compare(upgrade: &Upgrade<'_>, changes: &mut Changes) {
         }
         if let Some(before) = before {
             // Changes of a field that the version had are reported at its own schema.
-            differences.retain(|it| is_of_types(it) && !declares(before.schema, &it.path));
+            differences.retain(|it| is_of_types(it) && SchemaStep::follow(&it.path, before.schema).is_none());
         }
         rejections(conversion, change, &differences, changes);
     }
@@ -84,16 +83,6 @@ fn targets_before<'u>(upgrade: &'u Upgrade<'_>, (from, to): Conversion<'_>, used
     let was_served = upgrade.old.version(to).is_some_and(|version| version.served);
     let read = Some(to).filter(|_| used == Use::Read && was_served);
     written.into_iter().chain(read).filter_map(|version| upgrade.old_resource(version)).collect()
-}
-
-/// Returns whether the schema has the node.
-fn declares(schema: &Schema, path: &[SchemaStep]) -> bool {
-    let node = path.iter().try_fold(schema, |node, step| match step {
-        SchemaStep::Property(name) => node.properties.get(name).or_else(|| node.additional_schema()),
-        SchemaStep::Additional => node.additional_schema(),
-        SchemaStep::Items => node.items.as_deref(),
-    });
-    node.is_some()
 }
 
 /// The nodes at which clients of the version read values of another type already.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use pushback_app::identity::{ORPHANED_LABEL, has_own_identity};
 use pushback_app::session::Session;
 use pushback_cluster::{
-    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, Kind, NOT_FOUND, Patch, Written, guarded,
+    Address, ApplyOptions, Cluster, ClusterError, DeleteOptions, ErrorKind, NOT_FOUND, Patch, Written, guarded,
 };
 use pushback_crd::definition::CarryOver;
 use pushback_objects::ObjectExt;
@@ -316,7 +316,7 @@ impl Writer {
                     planned.strategies.create != CreateStrategy::Create && !planned.object.is_definition();
                 let is_taken = may_be_taken && seen.label(&self.label_key).is_none();
                 if seen.is_terminating() || !(is_ours || is_taken) {
-                    return Err(Failure::Taken(format!("{} {:?}", resource(&address.kind), address.name)));
+                    return Err(Failure::Taken(format!("{} {:?}", address.kind.resource(), address.name)));
                 }
                 self.allowed()?;
                 self.cluster.apply(address, &guarded(body, &seen), options(planned)).await
@@ -542,11 +542,6 @@ struct State {
     takeover: Option<Takeover>,
     /// Whether somebody has written since planning.
     has_moved: bool,
-}
-
-/// A kind as the server names it: `configmaps`, `deployments.apps`.
-fn resource(kind: &Kind) -> String {
-    if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
 }
 
 fn gone_already() -> Done {

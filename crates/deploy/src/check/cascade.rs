@@ -202,10 +202,7 @@ async fn list_one(cluster: &dyn Cluster, query: ListQuery, only_owned: bool) -> 
 
 /// A kind that could not be listed, with the reason; a missing right is named as such.
 pub(super) fn unlisted(kind: &Kind, namespace: &str, error: ErrorKind, message: &str) -> UnlistedKind {
-    let resource = match kind.group.as_str() {
-        "" => kind.plural.clone(),
-        group => format!("{}.{group}", kind.plural),
-    };
+    let resource = kind.resource();
     let reason = match (error, namespace) {
         (ErrorKind::Forbidden, "") => format!("no right to list {resource} in all namespaces"),
         (ErrorKind::Forbidden, namespace) => format!("no right to list {resource} in namespace {namespace}"),

@@ -106,12 +106,9 @@ fn one(quota: &Value, hard: Option<&Value>, created: &[&Planned]) -> Vec<Finding
 
 /// Object counts only: `pods`, `count/deployments.apps`. Sums of cpu and memory are left to the server.
 fn counts(planned: &Planned, resource: &str) -> bool {
-    let group = &planned.object.group;
-    let plural = &planned.kind.plural;
     match resource.strip_prefix("count/") {
-        Some(counted) if group.is_empty() => counted == plural,
-        Some(counted) => counted == format!("{plural}.{group}"),
-        None => group.is_empty() && resource == plural,
+        Some(counted) => counted == planned.kind.resource(),
+        None => planned.kind.group.is_empty() && resource == planned.kind.plural,
     }
 }
 

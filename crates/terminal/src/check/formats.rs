@@ -83,9 +83,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cause_text::{Look, judged_text};
+    use crate::cause_text::judged_text;
     use crate::fixture::check_report;
-    use crate::theme::Theme;
+    use crate::theme::{Look, Theme};
 
     #[test]
     fn every_format_has_place_change_effect_objects_and_remedies_in_the_same_words() {

@@ -21,7 +21,8 @@ const STATE_WIDTH: usize = 24;
 /// Most causes listed per object.
 pub(crate) const REASON_ROWS: usize = 3;
 
-/// The final block for [`Event::RunEnd`], within the columns of the terminal, if any; empty for other events, and if there is nothing to add to the plan.
+/// The final block for [`Event::RunEnd`], within the columns of the terminal, if any; empty for other events, and if there
+/// is nothing to add to the plan.
 #[must_use]
 pub fn end_text(event: &Event, progress: &Progress, options: &RenderOptions, columns: Option<u16>) -> String {
     let Event::RunEnd { outcome, exit_code, done, error, hints, unfinished, requests, elapsed, .. } = event else {

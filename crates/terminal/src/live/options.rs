@@ -1,7 +1,6 @@
 //! How a run is shown: the user's choices, and defaults that suit the streams. Resolved before the first event.
 
-use crate::cause_text::Look;
-use crate::theme::Theme;
+use crate::theme::{Look, Theme};
 
 /// Format of a run's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

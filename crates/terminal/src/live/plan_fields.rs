@@ -8,10 +8,9 @@ use console::measure_text_width;
 use pushback_events::FieldLine;
 use pushback_objects::text::{counted, shorten_around_difference};
 
-use crate::cause_text::Look;
 use crate::escape::terminal_safe;
 use crate::shorten::shorten_name;
-use crate::theme::Role;
+use crate::theme::{Look, Role};
 use crate::words::{column_width, pad, shorten};
 
 /// Most field lines per object; the rest is counted.

@@ -1,7 +1,7 @@
 //! Changes between the definitions of two releases, as text for people and as Markdown for a pull request comment.
 
+use pushback_releases::Severity;
 use pushback_releases::definitions::{DefinitionsDiff, Presence};
-use pushback_releases::{ChangeType, CrdVerdict, DefinitionChange, Severity};
 use pushback_terminal::escape::terminal_safe;
 use pushback_terminal::markdown::{self, LIMIT, code, prose};
 use pushback_terminal::table::Table;
@@ -31,24 +31,12 @@ fn table(diff: &DefinitionsDiff, columns: Option<usize>) -> String {
         for change in changes {
             let severity = format!("  {}", change.severity.as_str());
             let name = change.change_type.name();
-            table.row(&[&severity, change.verdict.as_str(), &change.version, &name, &change.path, &sentence(change)]);
+            table.row(&[&severity, change.verdict.as_str(), &change.version, &name, &change.path, &change.sentence()]);
         }
         text += &table.text_within(columns);
         text.push('\n');
     }
     text + &counts(diff).join("\n") + "\n"
-}
-
-/// The change, and why it affects objects if that is not obvious.
-pub(super) fn sentence(change: &DefinitionChange) -> String {
-    let is_safe = change.verdict == CrdVerdict::Safe || change.reason.is_empty();
-    match change.severity {
-        _ if is_safe => change.detail.clone(),
-        Severity::Info => format!("{}; {}: {}", change.detail, change.verdict.as_str(), change.reason),
-        // Other changes have their reason in their own words.
-        _ if change.change_type == ChangeType::ApiVersionAdded => format!("{}: {}", change.detail, change.reason),
-        _ => change.detail.clone(),
-    }
 }
 
 /// Counts of definitions, of changes by severity, and of changes by verdict.
@@ -95,7 +83,7 @@ fn markdown(diff: &DefinitionsDiff) -> String {
             cell(&change.version),
             change.change_type.name(),
             cell(&change.path),
-            markdown::cell(&prose(&sentence(change), SENTENCE))
+            markdown::cell(&prose(&change.sentence(), SENTENCE))
         );
         if text.len() + head.len() + line.len() + NOTICE > LIMIT {
             break;

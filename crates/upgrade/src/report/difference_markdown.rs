@@ -4,7 +4,6 @@
 use pushback_releases::{ReleaseDiff, Severity};
 use pushback_terminal::markdown::{LIMIT, cell, code, prose};
 
-use super::definitions_text::sentence;
 use super::difference_text::{counts, heading, own, title};
 use super::same_changes::{SameChanges, same_changes};
 
@@ -81,7 +80,7 @@ fn rows(diff: &ReleaseDiff) -> Vec<Row> {
         severity: same.first.severity,
         change: same.first.change_type.name(),
         place: format!("{} {}", same.definition(), same.place()).trim().to_owned(),
-        message: format!("{}; objects: {}", sentence(same.first), same.first.verdict.as_str()),
+        message: format!("{}; objects: {}", same.first.sentence(), same.first.verdict.as_str()),
     };
     sections.push(same_changes(&diff.crd_changes).into_iter().map(row).collect());
     for section in &mut sections {

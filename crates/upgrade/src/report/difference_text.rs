@@ -8,7 +8,6 @@ use pushback_terminal::escape::terminal_safe;
 use pushback_terminal::table::Table;
 use pushback_terminal::words::hang;
 
-use super::definitions_text::sentence;
 use super::same_changes::same_changes;
 
 /// The counts, then a block per component with its changes, the worst first, in lines of at most this many columns.
@@ -38,7 +37,7 @@ pub fn table(diff: &ReleaseDiff, columns: Option<usize>) -> String {
                 &name,
                 &same.definition(),
                 &same.place(),
-                &sentence(change),
+                &change.sentence(),
                 change.verdict.as_str(),
             ]);
         }

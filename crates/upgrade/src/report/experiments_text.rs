@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use pushback_objects::text::counted;
-use pushback_terminal::cause_text::{Look, judged_text};
+use pushback_terminal::cause_text::judged_text;
 use pushback_terminal::escape::{terminal_safe, terminal_safe_lines};
 use pushback_terminal::finding_card::{CardStyle, FindingCard};
 use pushback_terminal::live::options::WIDTH;
 use pushback_terminal::markdown::{self, code, prose};
 use pushback_terminal::table::Table;
+use pushback_terminal::theme::Look;
 use pushback_terminal::theme::Theme;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::Value;

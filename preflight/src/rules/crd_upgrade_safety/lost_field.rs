@@ -92,8 +92,8 @@ enum MissingPart {
 }
 
 fn missing(source: Option<&Schema>, target: Option<&Schema>, path: &[SchemaStep]) -> MissingPart {
-    let source = source.and_then(|source| node(source, path));
-    let Some(target) = target.and_then(|target| node(target, path)) else { return MissingPart::Field };
+    let source = source.and_then(|source| SchemaStep::follow(path, source));
+    let Some(target) = target.and_then(|target| SchemaStep::follow(path, target)) else { return MissingPart::Field };
     let Some(source) = source else { return MissingPart::Values };
     if source.keeps_unknown() && !target.keeps_unknown() {
         MissingPart::Unknown
@@ -104,18 +104,9 @@ fn missing(source: Option<&Schema>, target: Option<&Schema>, path: &[SchemaStep]
     }
 }
 
-/// The node of a schema; `None` if the schema does not have it.
-fn node<'s>(schema: &'s Schema, path: &[SchemaStep]) -> Option<&'s Schema> {
-    path.iter().try_fold(schema, |node, step| match step {
-        SchemaStep::Property(name) => node.properties.get(name).or_else(|| node.additional_schema()),
-        SchemaStep::Additional => node.additional_schema(),
-        SchemaStep::Items => node.items.as_deref(),
-    })
-}
-
 /// Versions that would lose the field once this version keeps it, and that did not lose it before.
 fn versions_without<'u>(upgrade: &'u Upgrade<'_>, version: &str, path: &[SchemaStep]) -> Vec<&'u str> {
-    let has = |schema: Option<&Schema>| schema.is_some_and(|schema| node(schema, path).is_some());
+    let has = |schema: Option<&Schema>| schema.is_some_and(|schema| SchemaStep::follow(path, schema).is_some());
     let others = with_conversion(&upgrade.new, version).into_iter();
     others
         .filter(|other| !has(upgrade.schemas.new.get(*other)))
@@ -140,8 +131,8 @@ pub(in crate::rules) fn renamed_to(
     path: &[SchemaStep],
 ) -> Option<String> {
     let (SchemaStep::Property(name), parent) = path.split_last()? else { return None };
-    let before = node(upgrade.schemas.old.get(from)?, parent)?;
-    let after = node(upgrade.schemas.new.get(to)?, parent)?;
+    let before = SchemaStep::follow(parent, upgrade.schemas.old.get(from)?)?;
+    let after = SchemaStep::follow(parent, upgrade.schemas.new.get(to)?)?;
     let kind = before.properties.get(name)?.kind;
     let only_in = |one: &Schema, other: &Schema| -> Vec<String> {
         let names = one.properties.iter().filter(|(_, field)| field.kind == kind).map(|(name, _)| name.clone());

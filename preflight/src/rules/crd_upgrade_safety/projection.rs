@@ -217,10 +217,5 @@ fn subschemas(old: Option<&Schema>, new: Option<&Schema>, path: &[SchemaStep]) -
 /// Digest of a node's schema; for an undeclared node, of whether the schema allows it.
 fn digest_at(schema: &Schema, path: &[SchemaStep]) -> u128 {
     let Some((step, rest)) = path.split_first() else { return schema.digest };
-    let named = match step {
-        SchemaStep::Property(name) => schema.properties.get(name).or_else(|| schema.additional_schema()),
-        SchemaStep::Additional => schema.additional_schema(),
-        SchemaStep::Items => schema.items.as_deref(),
-    };
-    named.map_or_else(|| u128::from(schema.keeps_unknown()), |schema| digest_at(schema, rest))
+    step.child(schema).map_or_else(|| u128::from(schema.keeps_unknown()), |schema| digest_at(schema, rest))
 }

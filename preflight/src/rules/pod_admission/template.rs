@@ -1,6 +1,7 @@
 //! The Pod templates that a run writes: where each is in its manifest, and whether Pods are made of it at once.
 
 use pushback_objects::object::ObjectExt;
+use pushback_objects::pod_template::pod_template_path;
 use pushback_objects::source::{PathSegment, Position, display_path};
 use serde_json::Value;
 
@@ -31,11 +32,6 @@ impl WorkloadKind {
             _ => return None,
         })
     }
-
-    /// Path of the Pod template in the workload.
-    pub(super) fn template_path(self) -> &'static [&'static str] {
-        if self == Self::CronJob { &["spec", "jobTemplate", "spec", "template"] } else { &["spec", "template"] }
-    }
 }
 
 /// The Pod template of a workload that the run writes.
@@ -47,6 +43,8 @@ pub(super) struct WorkloadTemplate<'a> {
     pub(super) workload: &'a Value,
     /// The template in it.
     pub(super) template: &'a Value,
+    /// Path of the template.
+    place: &'static [&'static str],
 }
 
 impl<'a> WorkloadTemplate<'a> {
@@ -55,8 +53,9 @@ impl<'a> WorkloadTemplate<'a> {
         let kind = WorkloadKind::parse(&change.object.group, &change.object.kind)?;
         let is_judged = change.operation.applies() && change.verification != Verification::Refused;
         let workload = change.after().filter(|_| is_judged)?;
-        let template = down(workload, kind.template_path())?;
-        Some(Self { kind, change, workload, template })
+        let place = pod_template_path(&change.object.group, &change.object.kind)?;
+        let template = down(workload, place)?;
+        Some(Self { kind, change, workload, template, place })
     }
 
     /// Returns whether the run makes new Pods from it: it is new or changed, or the workload made no Pods before.
@@ -64,7 +63,7 @@ impl<'a> WorkloadTemplate<'a> {
         let Some(live) = self.change.live.as_deref().filter(|_| self.change.operation == Operation::Update) else {
             return true;
         };
-        let before = down(live, self.kind.template_path());
+        let before = down(live, self.place);
         let differs = match &self.change.result {
             Some(_) => before != Some(self.template),
             // The server has not filled in its defaults.
@@ -98,7 +97,7 @@ impl<'a> WorkloadTemplate<'a> {
     }
 
     fn path(&self, fields: &[PathSegment]) -> Vec<PathSegment> {
-        let of_template = self.kind.template_path().iter().map(|field| PathSegment::from(*field));
+        let of_template = self.place.iter().map(|field| PathSegment::from(*field));
         of_template.chain(fields.iter().cloned()).collect()
     }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::objects::Objects;
 use super::pods;
 use super::reference::At;
+use crate::facts::Facts;
 
 /// Custom resources that no controller makes objects of their name for.
 const PASSIVE: &[(&str, &[&str])] = &[
@@ -23,6 +24,12 @@ const ISSUERS: &[&str] =
 
 /// Annotations that name a Secret which a controller makes.
 const SERVING_CERTIFICATE: &str = "serving-cert-secret-name";
+
+/// Returns whether an object may come to be at run time, so that its absence before the run proves nothing.
+pub(in crate::rules) fn is_made_at_run_time(facts: &Facts, target: &ObjectKey) -> bool {
+    let objects = Objects::of(&facts.changes, facts.cluster.side);
+    is_of_the_cluster(target) || Generated::of(&objects).makes(target)
+}
 
 /// The names that objects of the set have made at run time; the namespace is empty if it can be any.
 #[derive(Debug, Default)]

@@ -47,6 +47,24 @@ pub enum SchemaStep {
     Items,
 }
 
+impl SchemaStep {
+    /// Returns the child of a node; `None` if the schema does not have it.
+    #[must_use]
+    pub fn child<'s>(&self, node: &'s Schema) -> Option<&'s Schema> {
+        match self {
+            Self::Property(name) => node.properties.get(name).or_else(|| node.additional_schema()),
+            Self::Additional => node.additional_schema(),
+            Self::Items => node.items.as_deref(),
+        }
+    }
+
+    /// Returns the node at the end of a path; `None` if the schema does not have it.
+    #[must_use]
+    pub fn follow<'s>(path: &[Self], schema: &'s Schema) -> Option<&'s Schema> {
+        path.iter().try_fold(schema, |node, step| step.child(node))
+    }
+}
+
 pub(super) fn schema_step(step: &Step<'_>) -> SchemaStep {
     match step {
         Step::Field(name) => SchemaStep::Property((*name).to_owned()),

@@ -2,17 +2,12 @@
 //! fills in each of them from the other, so that the account stays unless both are removed.
 
 use pushback_cluster::managed_fields::{self as fields, Element, FieldSet, ManagerEntry};
+use pushback_objects::ObjectExt;
+use pushback_objects::object::split_api_version;
+use pushback_objects::pod_template::pod_template_path;
 use serde_json::Value;
 
 use super::{is_ours, is_predecessor};
-
-/// Places of Pod specs in the objects that contain one.
-const POD_SPECS: [&[&str]; 4] = [
-    &["spec"],
-    &["spec", "template", "spec"],
-    &["spec", "jobTemplate", "spec", "template", "spec"],
-    &["template", "spec"],
-];
 
 /// Both fields.
 const NAMES: [&str; 2] = ["serviceAccountName", "serviceAccount"];
@@ -20,18 +15,14 @@ const NAMES: [&str; 2] = ["serviceAccountName", "serviceAccount"];
 /// Returns the fields that the server filled in from one that the manifest no longer has. One that another manager owns
 /// is not among them.
 pub(super) fn filled_in_fields(live: &Value, known: &[ManagerEntry], wanted: &FieldSet) -> Vec<Vec<Element>> {
-    let mut found = Vec::new();
-    for pod_spec in POD_SPECS {
-        let path =
-            |name: &str| -> Vec<Element> { pod_spec.iter().copied().chain([name]).map(Element::field).collect() };
-        let [name, twin] = NAMES.map(path);
-        for (field, other) in [(&name, &twin), (&twin, &name)] {
-            if is_removed(field, known, wanted) && is_filled_in(other, live, known, wanted) {
-                found.push(other.clone());
-            }
-        }
-    }
-    found
+    let (group, _) = split_api_version(live.text("/apiVersion"));
+    let Some(template) = pod_template_path(group, live.text("/kind")) else { return Vec::new() };
+    let [name, twin] = NAMES
+        .map(|name| -> Vec<Element> { template.iter().copied().chain(["spec", name]).map(Element::field).collect() });
+    let is_left = |(field, other): &(&Vec<Element>, &Vec<Element>)| {
+        is_removed(field, known, wanted) && is_filled_in(other, live, known, wanted)
+    };
+    [(&name, &twin), (&twin, &name)].into_iter().filter(is_left).map(|(_, other)| other.clone()).collect()
 }
 
 /// Returns whether the next apply removes a field: no owner is left.
@@ -70,7 +61,7 @@ mod tests {
     #[test]
     fn account_without_an_owner_is_filled_in_from_one_that_is_removed() {
         let pod = json!({"serviceAccountName": "a", "serviceAccount": "a"});
-        let live = json!({"spec": {"template": {"spec": pod}}});
+        let live = json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": pod}}});
         let [name, twin] = NAMES.map(|name| vec![["spec", "template", "spec", name].map(Element::field).to_vec()]);
         let none = FieldSet::default();
         let found = |known: &[ManagerEntry], wanted: &FieldSet| filled_in_fields(&live, known, wanted);
@@ -82,5 +73,8 @@ mod tests {
         assert!(found(&[ours.clone(), entry("other", NAMES[0])], &none).is_empty(), "another manager keeps it");
         assert!(found(&[ours, entry("other", NAMES[1])], &none).is_empty(), "another manager has set it");
         assert!(found(&[entry("other", NAMES[0])], &none).is_empty());
+        // Both fields may be in a custom resource, and mean two things.
+        let custom = json!({"apiVersion": "example.com/v1", "kind": "Deployment", "spec": {"template": {"spec": pod}}});
+        assert!(filled_in_fields(&custom, &[entry("pushback", NAMES[0])], &none).is_empty());
     }
 }
