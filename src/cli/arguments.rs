@@ -10,7 +10,7 @@ use pushback_cluster::ConnectOptions;
 use pushback_crd::definition::StoragePolicy;
 use pushback_deploy::plan::desired::Placement;
 use pushback_deploy::plan::{self, NamedDrift, UpdateStrategy};
-use pushback_manifest::LoadOptions;
+use pushback_manifest::{HelmOptions, LoadOptions, RenderOptions};
 use pushback_objects::duration;
 use pushback_preflight::Waiver;
 use pushback_preflight::api_lifecycle::{self, Release};
@@ -247,12 +247,44 @@ pub struct NewBaseArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
-    /// File, directory (read recursively), git:REF:PATH, https URL (pinned with URL#sha256=DIGEST), or - for standard
-    /// input; can be given more than once
+    /// File, directory (read recursively; rendered if it has a kustomization or chart), git:REF:PATH, kustomize:DIR,
+    /// helm:CHART[@VERSION], https URL (pinned with URL#sha256=DIGEST), or - for standard input; can be given more than
+    /// once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,
     #[command(flatten)]
     pub reading: ReadingArgs,
+}
+
+/// Arguments for folders and charts that are rendered, the same for both sides of a comparison.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Rendering")]
+pub struct RenderArgs {
+    /// File with values of a Helm chart, of the same ref as the chart; can be given more than once
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub values: Vec<String>,
+    /// Value of a Helm chart, as with helm; can be given more than once
+    #[arg(long, value_name = "KEY=VALUE", hide_short_help = true)]
+    pub set: Vec<String>,
+    /// Release name of a Helm chart [default: the chart's folder or name]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub release: Option<String>,
+    /// API versions that a Helm chart can rely on, such as monitoring.coreos.com/v1
+    #[arg(long, value_name = "VERSION", value_delimiter = ',', hide_short_help = true)]
+    pub api_versions: Vec<String>,
+    /// Let a kustomization fetch bases and charts from other machines
+    #[arg(long, hide_short_help = true)]
+    pub allow_remote_bases: bool,
+}
+
+impl RenderArgs {
+    /// Resolves to options; the run adds namespace and Kubernetes version.
+    #[must_use]
+    pub fn resolve(self) -> RenderOptions {
+        let Self { values, set, release, api_versions, allow_remote_bases } = self;
+        let helm = HelmOptions { values, set, release, api_versions, ..HelmOptions::default() };
+        RenderOptions { allow_remote_bases, helm }
+    }
 }
 
 /// How what is applied is read.
@@ -275,6 +307,8 @@ pub struct ReadingArgs {
     /// Follow symbolic links that lead out of a directory of -f
     #[arg(long, hide_short_help = true)]
     pub follow_links: bool,
+    #[command(flatten)]
+    pub rendering: RenderArgs,
     /// Allow an input without any object: everything that the app owns is deleted
     #[arg(long, hide_short_help = true)]
     pub dangerous_allow_empty_list_of_resources: bool,
@@ -300,6 +334,7 @@ impl ReadingArgs {
             allow_empty: self.dangerous_allow_empty_list_of_resources,
             allow_http: self.allow_http,
             follow_links: self.follow_links,
+            render: Some(self.rendering.resolve()),
             ..LoadOptions::default()
         };
         let input = InputOptions { files, config: self.config, allow_unknown_config_keys: !plan.strict, load };

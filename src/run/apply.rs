@@ -88,7 +88,7 @@ impl Apply {
         agreed: Option<Vec<PlannedLine>>,
     ) -> Result<LoopEnd, CommandError> {
         self.saved.iter().try_for_each(|saved| Approval::check_validity(saved, run))?;
-        let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
+        let mut given = connected_before(run, &self.options, input::read(&self.input.of_run(&self.options))).await?;
         let read = given.take_sources();
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
         setup.require_writable()?;
@@ -96,6 +96,7 @@ impl Apply {
             Some(saved) => Some(until_stopped(run.stop.clone(), Approval::open(run, &setup, saved, &read)).await?),
             None => None,
         };
+        run.show_rendered(&given.input.rendered);
         run.warn_input(&given.input.warnings);
         let run = &*run;
         let kept = KeptManifests::of(&read.manifests);

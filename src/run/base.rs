@@ -10,7 +10,7 @@ use pushback_manifest::collect::{self, LoadError};
 use pushback_manifest::files::shown;
 use pushback_manifest::git::GitTree;
 use pushback_manifest::variants::{self, VariantPair};
-use pushback_manifest::{ComparedSide, InputWarning, LoadOptions, Manifest, SideRole, moved};
+use pushback_manifest::{ComparedSide, InputWarning, LoadOptions, Manifest, RenderedFolder, SideRole, moved};
 use pushback_objects::Position;
 
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
@@ -51,11 +51,13 @@ pub fn side_of_manifests(options: &RunOptions) -> Option<ComparedSide> {
 pub struct OpenedBase {
     /// Warnings about the base.
     pub warnings: Vec<InputWarning>,
+    /// Folders and charts that were rendered.
+    pub rendered: Vec<RenderedFolder>,
     /// Further variants of CRDs: bases, each with the manifests that are compared with it.
     pub layers: Vec<(Arc<DirectoryCluster>, Vec<Manifest>)>,
 }
 
-/// Opens the base of these manifests. `variants` are further CRDs of the same names; those that are compared first
+/// Opens the base of these manifests, rendered with the options with which they were `load`ed. `variants` are further CRDs of the same names; those that are compared first
 /// become part of the manifests.
 ///
 /// # Errors
@@ -63,8 +65,8 @@ pub struct OpenedBase {
 pub fn open(
     options: &mut RunOptions,
     placement: &Placement,
-    manifests: &mut [Manifest],
-    variants: Vec<Manifest>,
+    load: &LoadOptions,
+    (manifests, variants): (&mut [Manifest], Vec<Manifest>),
     base: Base,
 ) -> Result<OpenedBase, CommandError> {
     if base == Base::New && matches!(options.cluster, ClusterOptions::Server(_)) {
@@ -85,8 +87,14 @@ pub fn open(
         DirectoryCluster::open_file(path)?;
     }
     let side = ComparedSide { role: SideRole::Base { may_be_missing: base == Base::New }, option: "--cluster file:" };
-    let load = LoadOptions { compared: Some(side), ..LoadOptions::default() };
     let is_cluster = options.app.is_named || has_records(&options.cluster);
+    // What belongs to an app is known by its record, which a rendered folder has none of.
+    let render = load.render.clone().filter(|_| !is_cluster);
+    let load = LoadOptions { compared: Some(side), render, ..LoadOptions::default() };
+    if is_cluster && is_rendered(&options.cluster) {
+        let message = format!("a rendered base has no record of the app {}", options.app.name);
+        return Err(CommandError::usage_with_hint(message, "leave out -a: then the base is the app"));
+    }
     // An existing cluster reads its files itself.
     if is_cluster && base == Base::Required && is_existing_folder(&options.cluster) {
         collect::check_rendered(&input, &load)?;
@@ -97,7 +105,7 @@ pub fn open(
         // A folder without any file is an empty cluster.
         Err(error) if error.is_empty && !error.is_without_objects && is_existing_folder(&options.cluster) => {
             let warnings = if is_cluster { Vec::new() } else { vec![empty_base(&input)] };
-            return Ok(OpenedBase { warnings, layers: Vec::new() });
+            return Ok(OpenedBase { warnings, ..OpenedBase::default() });
         }
         // Other problems of a cluster are reported when it is read.
         Err(error) if is_cluster && !stops_cluster(&options.cluster, &error) => return Ok(OpenedBase::default()),
@@ -109,7 +117,7 @@ pub fn open(
     let is_folder = matches!(options.cluster, ClusterOptions::Directory(_));
     if is_cluster && (!is_missing || is_folder) {
         loaded.warnings.retain(|warning| warning.code == "new-base");
-        return Ok(OpenedBase { warnings: loaded.warnings, layers: Vec::new() });
+        return Ok(OpenedBase { warnings: loaded.warnings, ..OpenedBase::default() });
     }
     if let (true, ClusterOptions::Git { reference, path }) = (is_missing, &options.cluster) {
         let wanted: Vec<&Manifest> = manifests.iter().chain(&variants).collect();
@@ -135,7 +143,7 @@ pub fn open(
     for (old, new) in in_layers(further) {
         layers.push((presented(old, Vec::new())?, new));
     }
-    Ok(OpenedBase { warnings: loaded.warnings, layers })
+    Ok(OpenedBase { warnings: loaded.warnings, rendered: loaded.rendered, layers })
 }
 
 /// Divides pairs so that no identity is twice in a layer.
@@ -162,6 +170,7 @@ fn input_of(cluster: &ClusterOptions) -> Option<String> {
         ClusterOptions::Directory(path) | ClusterOptions::File(path) => Some(path.to_string_lossy().into_owned()),
         ClusterOptions::Git { reference, path } if path.is_empty() => Some(format!("git:{reference}:.")),
         ClusterOptions::Git { reference, path } => Some(format!("git:{reference}:{path}")),
+        ClusterOptions::Source(source) => Some(source.clone()),
         ClusterOptions::Server(_) | ClusterOptions::Base(_) => None,
     }
 }
@@ -175,6 +184,7 @@ fn description(cluster: &ClusterOptions) -> String {
             "" | "." => format!("git:{reference}"),
             path => format!("git:{reference}:{path}"),
         },
+        ClusterOptions::Source(source) => source.clone(),
         ClusterOptions::Server(_) | ClusterOptions::Base(_) => String::new(),
     }
 }
@@ -195,6 +205,15 @@ fn has_records(cluster: &ClusterOptions) -> bool {
 /// files of others.
 fn stops_cluster(cluster: &ClusterOptions, error: &LoadError) -> bool {
     !is_existing_folder(cluster) || error.must_be_rendered
+}
+
+/// Returns whether the base is named as one to render.
+fn is_rendered(cluster: &ClusterOptions) -> bool {
+    match cluster {
+        ClusterOptions::Source(_) => true,
+        ClusterOptions::Git { path, .. } => ["kustomize:", "helm:"].iter().any(|scheme| path.starts_with(scheme)),
+        _ => false,
+    }
 }
 
 fn is_existing_folder(cluster: &ClusterOptions) -> bool {

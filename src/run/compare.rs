@@ -66,6 +66,7 @@ impl Compare {
 
     /// Plans, and runs the rules if that is asked for.
     pub(super) async fn compare(mut self, run: &mut Run, is_judged: bool) -> Result<Compared, CommandError> {
+        self.input = self.input.of_run(&self.options);
         self.input.load.compared = base::side_of_manifests(&self.options);
         self.plan.options.tolerate_forbidden = true;
         let mut given = connected_before(run, &self.options, input::read(&self.input)).await?;
@@ -79,9 +80,15 @@ impl Compare {
             false => std::mem::take(&mut read.manifests),
         };
         let variants = std::mem::take(&mut given.input.variants);
-        let OpenedBase { warnings: base_warnings, layers } =
-            base::open(&mut self.options, &self.plan.placement, &mut manifests, variants, self.base)?;
+        let OpenedBase { warnings: base_warnings, layers, rendered } = base::open(
+            &mut self.options,
+            &self.plan.placement,
+            &self.input.load,
+            (&mut manifests, variants),
+            self.base,
+        )?;
         let setup = set_up(run, &self.options, given.config, given.input.sources).await?;
+        run.show_rendered(given.input.rendered.iter().chain(&rendered));
         run.warn_input(&given.input.warnings);
         run.warn_input(&base_warnings);
         let work = async {

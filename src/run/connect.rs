@@ -32,6 +32,8 @@ pub enum ClusterOptions {
         /// The path; empty: the whole tree.
         path: String,
     },
+    /// A base that is rendered: `kustomize:DIR`, `helm:CHART`.
+    Source(String),
     /// The base of a comparison, read already.
     Base(Arc<DirectoryCluster>),
 }
@@ -47,6 +49,7 @@ impl ClusterOptions {
             Some(("dir", "")) => Err(CommandError::usage("--cluster dir: names no folder, expected dir:PATH")),
             Some(("dir", path)) => Ok(Self::Directory(path.into())),
             Some(("file", path)) => Ok(Self::File(path.into())),
+            Some(("kustomize" | "helm", name)) if !name.is_empty() => Ok(Self::Source(text.to_owned())),
             Some(("git", rest)) => match rest.split_once(':').unwrap_or((rest, "")) {
                 ("", _) => Err(CommandError::usage("--cluster git: names no ref, expected git:REF or git:REF:PATH")),
                 (reference, path) => Ok(Self::Git { reference: reference.to_owned(), path: path.to_owned() }),
@@ -54,7 +57,7 @@ impl ClusterOptions {
             _ => {
                 let error = CommandError::usage_with_hint(
                     format!("--cluster {text:?} is unknown"),
-                    "expected kube, dir:PATH, file:PATH or git:REF[:PATH]",
+                    "expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR or helm:CHART",
                 );
                 let context =
                     format!("a context of the kubeconfig is chosen with --kubeconfig-context {}", quoted(text));
@@ -141,6 +144,10 @@ pub async fn connect(
         ClusterOptions::Git { reference, path } => {
             Ok(Connection::to_directory(DirectoryCluster::open_git(Path::new("."), reference, path)?))
         }
+        ClusterOptions::Source(source) => Err(CommandError::usage_with_hint(
+            format!("{source} can only be the base of a comparison"),
+            "use it with diff or check, without -a",
+        )),
         ClusterOptions::Base(cluster) => Ok(Connection::to_shared(Arc::clone(cluster) as Arc<dyn Cluster>)),
         ClusterOptions::Server(options) => {
             let cluster = KubeCluster::connect(options, notices, announce).await?;

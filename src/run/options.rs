@@ -118,6 +118,21 @@ pub struct InputOptions {
     pub load: LoadOptions,
 }
 
+impl InputOptions {
+    /// Adds what a run knows about charts. kapp renders nothing.
+    #[must_use]
+    pub fn of_run(&self, options: &RunOptions) -> Self {
+        let mut input = self.clone();
+        input.load.render = input.load.render.filter(|_| options.observer.is_none());
+        if let Some(render) = &mut input.load.render {
+            render.helm.namespace.clone_from(&options.app.namespace.namespace);
+            render.helm.kubernetes_version =
+                options.preflight.kubernetes_version.map(|(major, minor)| format!("{major}.{minor}"));
+        }
+        input
+    }
+}
+
 /// What a run may write.
 #[derive(Clone, Debug)]
 pub struct Allowed {

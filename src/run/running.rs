@@ -10,7 +10,7 @@ use pushback_cluster::{Cluster, Notice, Notices};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{DiagnosticCode, Event, Events, RunFailure};
-use pushback_manifest::InputWarning;
+use pushback_manifest::{InputWarning, RenderedFolder};
 use pushback_objects::Invocation;
 use pushback_system::environment::Environment;
 use tokio::sync::watch;
@@ -217,6 +217,13 @@ impl Run {
             cluster: cluster.description(),
             run: self.id.clone(),
         });
+    }
+
+    /// Reports folders and charts that were rendered.
+    pub fn show_rendered<'a>(&self, rendered: impl IntoIterator<Item = &'a RenderedFolder>) {
+        for folder in rendered {
+            self.events.send(Event::diagnostic(DiagnosticCode::Rendered, folder.to_string()));
+        }
     }
 
     /// Shows warnings about the input.

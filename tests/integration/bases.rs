@@ -1,9 +1,6 @@
 //! The base of a comparison: one that is missing, that has moved, that holds no objects or has to be rendered, and the
 //! layouts of real projects.
 
-use std::os::unix::fs::PermissionsExt as _;
-
-use crate::support::binaries::Binaries;
 use crate::support::{Pushback, TestCase, cases};
 
 mod layouts;
@@ -19,7 +16,6 @@ pub(crate) fn tests() -> Vec<TestCase> {
         Nothing: new_base_of_an_api_server_is_refused,
         Nothing: an_overlay_is_not_an_empty_base,
         Nothing: a_side_without_objects_is_an_error,
-        ApiServer: the_advice_for_an_overlay_works_as_printed,
     ];
     tests.extend(layouts::tests());
     tests
@@ -200,7 +196,7 @@ fn overlay(pushback: &Pushback, fields: &[&str]) {
 }
 
 fn an_overlay_is_not_an_empty_base() {
-    let pushback = Pushback::new();
+    let pushback = Pushback::new().without_renderers();
     overlay(&pushback, &["a", "b"]);
     pushback.commit();
     let rendered = format!("{}---\n{}", crd("foos", &["a"]), config_map("op-manager"));
@@ -217,7 +213,8 @@ fn an_overlay_is_not_an_empty_base() {
     let piped = "exec $0 check -f - --cluster git:main:config/default < new.yaml";
     let ran = pushback.run_in_shell(piped).expect(1);
     insta::assert_snapshot!(ran.complaints(), @r#"
-    error: git:main:config/default/kustomization.yaml: a kustomization that must be rendered before it is compared: it has the field `namePrefix`
+    error: git:main:config/default/kustomization.yaml: it must be rendered, and neither kustomize nor kubectl is on the PATH
+    hint: Install kustomize or kubectl.
     hint: Render it: `base=$(mktemp -d) && git worktree add --detach "$base" main && kubectl kustomize "$base"/config/default > base.yaml`; then name the result: `--cluster file:base.yaml`.
     hint: Render both sides in the same way.
     "#);
@@ -226,7 +223,7 @@ fn an_overlay_is_not_an_empty_base() {
 }
 
 fn a_side_without_objects_is_an_error() {
-    let pushback = repository();
+    let pushback = repository().without_renderers();
     pushback
         .write("values/a.yaml", "size: 1\n")
         .write("policy/config.yaml", "apiVersion: pushback.dev/v1alpha1\nkind: Config\n")
@@ -268,40 +265,4 @@ fn new_base_of_an_api_server_is_refused() {
     let pushback = repository();
     let ran = pushback.run(&["check", "-a", "x", "-f", "config/crd", "--new-base"]).expect(1);
     assert!(ran.stderr.contains("found an API server"), "{}", ran.stderr);
-}
-
-fn advice(stderr: &str) -> (String, String) {
-    let text = stderr.split("Render it: `").nth(1).expect("advice");
-    let (command, rest) = text.split_once('`').expect("a command");
-    let option = rest.split('`').nth(1).expect("an option");
-    (command.to_owned(), option.to_owned())
-}
-
-/// A working directory with the `kubectl` of the control plane on the path.
-fn with_kubectl() -> Pushback {
-    let pushback = Pushback::new();
-    let kubectl = Binaries::get(true).and_then(|binaries| binaries.command("kubectl")).expect("kubectl");
-    pushback.write("programs/kubectl", format!("#!/bin/sh\nexec {} \"$@\"\n", kubectl.join(" ")));
-    let programs = pushback.directory().join("programs");
-    std::fs::set_permissions(programs.join("kubectl"), std::fs::Permissions::from_mode(0o755)).expect("permissions");
-    let path = std::env::var("PATH").unwrap_or_default();
-    pushback.with("PATH", format!("{}:{path}", programs.display()))
-}
-
-fn the_advice_for_an_overlay_works_as_printed() {
-    let pushback = with_kubectl();
-    overlay(&pushback, &["a", "b"]);
-    pushback.commit();
-    overlay(&pushback, &["a"]);
-    for (command, new, base) in [("check", "-f", "--cluster"), ("diff-crds", "--new", "--old")] {
-        let new_side = pushback.run(&[command, new, "config/default", base, "git:main:config/crd"]).expect(1);
-        let (render_new, new_option) = advice(&new_side.stderr);
-        pushback.run_in_shell(&render_new).expect(0);
-        let base_side = pushback.run(&[command, new, "new.yaml", base, "git:main:config/default"]).expect(1);
-        let (render_base, base_option) = advice(&base_side.stderr);
-        pushback.run_in_shell(&render_base).expect(0);
-        pushback.run_in_shell(&format!("exec $0 {command} {new_option} {base_option}")).expect(10);
-        std::fs::copy(pushback.directory().join("base.yaml"), pushback.directory().join("new.yaml")).expect("a copy");
-        pushback.run_in_shell(&format!("exec $0 {command} {new_option} {base_option}")).expect(0);
-    }
 }

@@ -80,6 +80,7 @@ mod refusal_pages;
 mod refusals;
 mod remedies;
 mod renames;
+mod rendering;
 mod replaced_parents;
 mod reserved;
 mod safety;
@@ -190,6 +191,7 @@ fn all_tests() -> Vec<TestCase> {
         refusal_pages::tests(),
         refusals::tests(),
         remedies::tests(),
+        rendering::tests(),
         renames::tests(),
         replaced_parents::tests(),
         reserved::tests(),
@@ -282,6 +284,8 @@ fn serve_cluster(kind: Option<&str>) -> ExitCode {
 
 /// Builds what the tests' clusters are made of, where it is not there yet, and prints its directory.
 fn build_cluster() -> ExitCode {
+    // Helm and kustomize, too.
+    support::binaries::renderers();
     match Binaries::get(true) {
         Ok(built) => {
             let directory = built.directory().unwrap_or(std::path::Path::new(""));

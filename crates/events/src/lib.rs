@@ -114,6 +114,8 @@ words! {
     pub enum DiagnosticCode {
         /// What the run is doing before its plan and its verdict are known.
         Planning = "planning",
+        /// A folder or chart was rendered.
+        Rendered = "rendered",
         /// Another run holds the lock.
         LockWaiting = "lock-waiting",
         /// No app has this name.

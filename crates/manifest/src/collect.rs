@@ -24,6 +24,7 @@ use super::input::{FileDigest, Input, InputError, InputWarning, Manifest, error_
 use super::layout::Reading;
 use super::limits::{Limits, Usage, size};
 use super::options::{ComparedSide, LoadOptions, SideRole};
+use super::render::Trace;
 use super::source;
 use super::yaml::{self, Document};
 
@@ -168,7 +169,7 @@ pub fn check_rendered(input: &str, options: &LoadOptions) -> Result<(), LoadErro
 pub(super) fn load_text(name: &str, bytes: Vec<u8>, side: ComparedSide) -> Result<Input, Vec<InputError>> {
     let mut collector = Collector { compared: Some(side), ..Collector::default() };
     collector.files(
-        &[File { name: name.to_owned(), is_found: true, reading: Reading::Objects, path: None, bytes }],
+        &[File { name: name.to_owned(), is_found: true, reading: Reading::Objects, path: None, trace: None, bytes }],
         &Limits::default(),
     );
     collector.finish()
@@ -197,6 +198,7 @@ pub fn configs_among(files: &[(String, String)]) -> Result<Vec<Manifest>, Vec<In
         is_found: false,
         reading: Reading::Objects,
         path: None,
+        trace: None,
         bytes: text.clone().into_bytes(),
     };
     collector.files(&files.iter().map(file).collect::<Vec<_>>(), &Limits::default());
@@ -250,6 +252,8 @@ struct File {
     /// The documents that are read.
     reading: Reading,
     path: Option<PathBuf>,
+    /// The way from positions in a rendered text to source files.
+    trace: Option<Trace>,
     bytes: Vec<u8>,
 }
 
@@ -260,6 +264,8 @@ struct Collector {
     identities: HashMap<ObjectKey, usize>,
     only_configs: bool,
     configs_among: bool,
+    /// True if a ConfigMap that carries a Config is not read from this file.
+    only_documents: bool,
     models: bool,
     is_empty: bool,
     problems: Vec<Problem>,
@@ -291,6 +297,7 @@ impl Collector {
         self.errors.extend(found.errors);
         self.is_missing = !found.missing.is_empty();
         self.must_be_rendered = found.must_be_rendered;
+        self.input.rendered = found.rendered;
         self.files_read = found.files_in_folders;
         self.has_manifests = found.manifests_in_folders > 0;
         self.manifests_read = found.manifests_in_folders;
@@ -305,9 +312,10 @@ impl Collector {
         };
         let (mut total, mut together) = (0, 0);
         let mut read: Vec<File> = Vec::new();
-        for source in found.sources {
+        for mut source in found.sources {
             let (name, is_found, path) = (source.name.clone(), source.is_found, source.local_path());
             let reading = source.reading;
+            let trace = source.trace.take();
             match source.read(standard_input, options.limits.bytes) {
                 Ok(bytes) => {
                     if options.digests {
@@ -325,7 +333,7 @@ impl Collector {
                     self.files_read += usize::from(!is_found);
                     self.has_manifests |= !is_found;
                     self.manifests_read += usize::from(!is_found);
-                    read.push(File { name, is_found, reading, path, bytes });
+                    read.push(File { name, is_found, reading, path, trace, bytes });
                     if together >= BATCH_BYTES {
                         self.files(&std::mem::take(&mut read), &options.limits);
                         together = 0;
@@ -335,7 +343,7 @@ impl Collector {
             }
         }
         self.files(&read, &options.limits);
-        self.finish_compared(found.labelled);
+        self.finish_compared();
         found.empty_directories
     }
 
@@ -365,10 +373,15 @@ impl Collector {
                 Ok(loaded) => {
                     self.is_found = file.is_found && self.compared.is_some();
                     let configs_among = self.configs_among;
-                    self.configs_among |= file.reading == Reading::Policy;
+                    self.configs_among |= file.reading != Reading::Objects;
+                    self.only_documents = file.reading == Reading::Configs;
                     self.input.warnings.extend(loaded.warnings);
                     for (number, document) in loaded.documents.into_iter().enumerate() {
                         self.document = number + 1;
+                        let document = match &file.trace {
+                            Some(trace) => traced(document, trace),
+                            None => document,
+                        };
                         if self.models && file.reading == Reading::Objects && model_file::is_model(&document.value) {
                             self.model(document, file.bytes.len());
                         } else {
@@ -378,7 +391,7 @@ impl Collector {
                     self.configs_among = configs_among;
                 }
                 // Nothing of it belongs to the set.
-                Err(_) if file.reading == Reading::Policy => {}
+                Err(_) if file.reading != Reading::Objects => {}
                 Err(error) => self.errors.push(error),
             }
         }
@@ -432,7 +445,7 @@ impl Collector {
             return;
         }
         if self.configs_among {
-            if carries_config(&value) {
+            if carries_config(&value) && !self.only_documents {
                 let object = ObjectRef::of(&value);
                 self.input.configs.push(Manifest { object, value, positions: Arc::new(positions) });
             }
@@ -522,6 +535,12 @@ impl Collector {
         self.errors.sort_by(|one, other| one.position.cmp(&other.position));
         Err(self.errors)
     }
+}
+
+/// The document with the positions of the file that people edit, if it is known.
+fn traced(document: Document, trace: &Trace) -> Document {
+    let positions = trace.positions(&document.value, &document.positions);
+    Document { positions: positions.unwrap_or(document.positions), ..document }
 }
 
 /// Items of a typed list, such as `ConfigMapList`, may omit what the list already says.

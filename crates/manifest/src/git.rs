@@ -1,9 +1,11 @@
 //! The files of a git ref, read from the object store through the `git` program, never by a checkout.
 //! The ref is resolved once, so that every read sees the same commit.
 
+use std::collections::HashSet;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::{Component, Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
 
 use super::files::{SourceFile, check_size, is_manifest, shown};
 
@@ -12,6 +14,9 @@ const NO_REPOSITORY: &str = "not a git repository";
 
 /// Bytes of all files of a ref together.
 const MAX_BYTES: u64 = 256 << 20;
+
+/// Bytes of all files of a ref that are written for a program.
+const MAX_CHECKOUT: u64 = 1 << 30;
 
 /// Bytes of the list of the files of a ref. A folder that contains another one ten times, ten levels deep, has ten
 /// thousand million files and takes a few kilobytes.
@@ -183,6 +188,11 @@ impl GitTree {
         if let Some(file) = &self.file {
             return Ok(vec![GitFile { path: file.clone(), object: self.object.clone() }]);
         }
+        self.entries(is_visible)
+    }
+
+    /// Files with these paths, sorted.
+    fn entries(&self, is_wanted: fn(&str) -> bool) -> Result<Vec<GitFile>, GitError> {
         let listing = self.listing().map_err(|error| self.failed("cannot be listed", &error))?;
         let mut files = Vec::new();
         for entry in listing.split(|byte| *byte == 0) {
@@ -191,7 +201,7 @@ impl GitTree {
             let fields: Vec<&str> = head.split(' ').collect();
             if let [mode, "blob", object] = fields[..]
                 && mode.starts_with("100")
-                && is_visible(path)
+                && is_wanted(path)
             {
                 files.push(GitFile { path: PathBuf::from(path), object: object.to_owned() });
             }
@@ -245,8 +255,54 @@ impl GitTree {
         self.read_blobs(blobs).map_err(|error| self.failed("cannot be read", &error))
     }
 
-    /// Reads all contents through one process. A separate thread writes the names, to avoid a deadlock.
+    /// Writes the files below a folder, those with a dot in front included. Symbolic links and submodules are left out.
+    ///
+    /// # Errors
+    /// Git cannot read the content, it is too large, or it cannot be written.
+    pub(crate) fn write_to(&self, folder: &Path) -> Result<(), GitError> {
+        let failed = |error: &io::Error| self.failed("cannot be checked out", error);
+        let files = self.entries(|_| true)?;
+        let mut folders = HashSet::new();
+        self.each_blob(
+            files.into_iter().map(|file| (file.path, file.object)).collect(),
+            MAX_CHECKOUT,
+            |path, content| {
+                let place = folder.join(&path);
+                // A tree object can hold any name.
+                if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+                    return Err(io::Error::other(format!("{} is not a path below the folder", shown(&path))));
+                }
+                if let Some(parent) = place.parent()
+                    && folders.insert(parent.to_owned())
+                {
+                    fs::create_dir_all(parent)?;
+                }
+                io::copy(content, &mut fs::File::create_new(place)?).map(drop)
+            },
+        )
+        .map_err(|error| failed(&error))
+    }
+
     fn read_blobs(&self, blobs: Vec<(PathBuf, String)>) -> io::Result<Vec<SourceFile>> {
+        let mut files = Vec::with_capacity(blobs.len());
+        self.each_blob(blobs, MAX_BYTES, |path, content| {
+            check_size(&shown(&path), content.limit()).map_err(io::Error::other)?;
+            let mut bytes = Vec::new();
+            content.read_to_end(&mut bytes)?;
+            files.push(SourceFile { path, bytes });
+            Ok(())
+        })?;
+        Ok(files)
+    }
+
+    /// Gives all contents to `take`, which reads each to its end, through one process. A separate thread writes the
+    /// names, to avoid a deadlock.
+    fn each_blob(
+        &self,
+        blobs: Vec<(PathBuf, String)>,
+        most: u64,
+        mut take: impl FnMut(PathBuf, &mut io::Take<&mut BufReader<ChildStdout>>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut child = self
             .command(&["cat-file", "--batch"])
             .stdin(Stdio::piped())
@@ -259,7 +315,6 @@ impl GitTree {
         let names: String = blobs.iter().map(|(_, object)| format!("{object}\n")).collect();
         let writer = std::thread::spawn(move || input.write_all(names.as_bytes()));
         let mut output = BufReader::new(output);
-        let mut files = Vec::with_capacity(blobs.len());
         let mut total = 0_u64;
         let read = || {
             for (path, object) in blobs {
@@ -271,16 +326,13 @@ impl GitTree {
                     let fetched = "in a partial clone, `git archive` of this ref fetches what is missing";
                     io::Error::other(format!("object {object} is missing; {fetched}"))
                 })?;
-                check_size(&shown(&path), size).map_err(io::Error::other)?;
                 total += size;
-                if total > MAX_BYTES {
-                    return Err(io::Error::other(format!("more than {} MiB in all", MAX_BYTES >> 20)));
+                if total > most {
+                    return Err(io::Error::other(format!("more than {} MiB in all", most >> 20)));
                 }
-                let mut bytes = Vec::new();
-                output.by_ref().take(size).read_to_end(&mut bytes)?;
+                take(path, &mut output.by_ref().take(size))?;
                 let mut end = [0];
                 output.read_exact(&mut end)?;
-                files.push(SourceFile { path, bytes });
             }
             Ok(())
         };
@@ -290,7 +342,7 @@ impl GitTree {
         }
         let _ = writer.join();
         let _ = child.wait();
-        result.map(|()| files)
+        result
     }
 
     fn resolve(&self, revision: &str) -> io::Result<String> {
@@ -361,8 +413,6 @@ fn is_visible(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn git(repository: &Path, arguments: &[&str]) {

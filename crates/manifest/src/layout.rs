@@ -1,18 +1,21 @@
 //! Selects the files of a folder that define its objects, in the same way for both sides of a comparison.
-//! A kustomization that only lists files below its folder defines the set. A chart, or any other kustomization, has to
-//! be rendered first. Pure: paths and the content of kustomizations in, a selection out.
+//! A kustomization that only lists files below its folder defines the set. A chart, or any other kustomization, is
+//! rendered. Pure: paths and the content of kustomizations in, a selection out.
 
-mod kustomization;
+pub(crate) mod kustomization;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use self::kustomization::{Kustomization, below};
-use super::files::{is_manifest, shown};
+use self::kustomization::{Kustomization, below, is_remote};
+use super::files::is_manifest;
 
 pub(crate) use self::kustomization::is_document as is_kustomization_document;
+
+/// The file that makes a folder a chart.
+pub(super) const CHART: &str = "Chart.yaml";
 
 /// The program that renders a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,29 +44,20 @@ impl Unrendered {
     }
 }
 
-/// A reason why no files can be selected.
+/// A kustomization that cannot be read, or lists a file that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum LayoutError {
-    /// The folder has to be rendered.
-    Unrendered(Unrendered),
-    /// A kustomization cannot be read, or lists a file that does not exist.
-    Invalid {
-        /// The kustomization.
-        file: PathBuf,
-        /// The error.
-        message: String,
-    },
+pub(super) struct LayoutError {
+    /// The kustomization.
+    pub(super) file: PathBuf,
+    /// The error.
+    pub(super) message: String,
 }
 
-/// A kustomization that was followed.
+/// A kustomization whose listed files are read as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Followed {
     /// The kustomization.
     pub(super) file: PathBuf,
-    /// Patches that are not applied.
-    pub(super) patches: Vec<String>,
-    /// Fields that are not applied because they change only labels or annotations of CRDs.
-    pub(super) labels: Vec<&'static str>,
     /// Manifests below its folder that it does not list.
     pub(super) unlisted: Vec<PathBuf>,
     /// Files that it lists, itself or through other kustomizations.
@@ -77,6 +71,8 @@ pub(super) struct Layout {
     pub(super) files: BTreeSet<PathBuf>,
     /// Kustomizations that define a part of them.
     pub(super) followed: Vec<Followed>,
+    /// Folders that have to be rendered.
+    pub(super) unrendered: Vec<Unrendered>,
 }
 
 impl Layout {
@@ -85,9 +81,13 @@ impl Layout {
         if self.files.contains(path) {
             return Some(Reading::Objects);
         }
-        let is_unlisted =
-            self.followed.iter().any(|followed| followed.unlisted.iter().any(|unlisted| unlisted == path));
-        is_unlisted.then_some(Reading::Policy)
+        if self.followed.iter().any(|followed| followed.unlisted.iter().any(|unlisted| unlisted == path)) {
+            return Some(Reading::Policy);
+        }
+        let is_kustomization = |it: &&Unrendered| it.renderer == Renderer::Kustomize;
+        let mut folders = self.unrendered.iter().filter(is_kustomization).map(Unrendered::folder);
+        let is_below = is_manifest(path) && folders.any(|folder| path.starts_with(folder));
+        is_below.then_some(Reading::Configs)
     }
 }
 
@@ -96,14 +96,16 @@ impl Layout {
 pub(super) enum Reading {
     /// Everything.
     Objects,
-    /// Config documents: kustomize cannot list them.
+    /// Config documents, and ConfigMaps that carry one.
     Policy,
+    /// Config documents, which a kustomization cannot list. What it lists, its program prints.
+    Configs,
 }
 
 /// Selects among the files of a folder; `read` returns the document of a kustomization.
 ///
 /// # Errors
-/// The folder has to be rendered, or a kustomization in it is invalid.
+/// A kustomization in it is invalid.
 pub(super) fn select(
     paths: &BTreeSet<PathBuf>,
     read: &dyn Fn(&Path) -> Result<Value, String>,
@@ -133,10 +135,11 @@ impl Walk<'_> {
         if let Some(file) = self.kustomizations.get(folder) {
             return self.governed(folder, file, layout);
         }
-        let chart = folder.join("Chart.yaml");
+        let chart = folder.join(CHART);
         if self.paths.contains(&chart) {
             let reason = "its templates are not Kubernetes objects".to_owned();
-            return Err(LayoutError::Unrendered(Unrendered { file: chart, renderer: Renderer::Helm, reason }));
+            layout.unrendered.push(Unrendered { file: chart, renderer: Renderer::Helm, reason });
+            return Ok(());
         }
         let mut folders = BTreeSet::new();
         for path in self.paths.iter().filter_map(|path| path.strip_prefix(folder).ok()) {
@@ -153,7 +156,11 @@ impl Walk<'_> {
     fn governed(&self, folder: &Path, file: &Path, layout: &mut Layout) -> Result<(), LayoutError> {
         let mut followed = Followed { file: file.to_owned(), ..Followed::default() };
         let mut mentioned = BTreeSet::new();
-        self.follow(folder, file, &mut followed, &mut mentioned, &mut Vec::new())?;
+        if let Some(reason) = self.follow(folder, file, &mut followed, &mut mentioned, &mut Vec::new())? {
+            let renderer = Renderer::Kustomize;
+            layout.unrendered.push(Unrendered { file: file.to_owned(), renderer, reason });
+            return Ok(());
+        }
         let is_unlisted = |path: &&PathBuf| {
             path.starts_with(folder)
                 && is_manifest(path)
@@ -167,7 +174,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Follows the entries of a kustomization; `mentioned` collects patches and configurations.
+    /// Follows the entries of a kustomization, and returns the reason if it has to be rendered. `mentioned` collects
+    /// configurations.
     fn follow(
         &self,
         folder: &Path,
@@ -175,37 +183,29 @@ impl Walk<'_> {
         followed: &mut Followed,
         mentioned: &mut BTreeSet<PathBuf>,
         above: &mut Vec<PathBuf>,
-    ) -> Result<(), LayoutError> {
-        let invalid = |message: String| LayoutError::Invalid { file: file.to_owned(), message };
-        let unrendered = |reason: String| {
-            LayoutError::Unrendered(Unrendered { file: file.to_owned(), renderer: Renderer::Kustomize, reason })
-        };
+    ) -> Result<Option<String>, LayoutError> {
+        let invalid = |message: String| LayoutError { file: file.to_owned(), message };
         if above.iter().any(|known| known == folder) {
             return Err(invalid("it includes itself".to_owned()));
         }
         let parsed = Kustomization::parse(&(self.read)(file).map_err(invalid)?);
         if let Some(field) = parsed.unsupported {
-            return Err(unrendered(format!("it has the field `{field}`")));
+            return Ok(Some(format!("it has the field `{field}`")));
         }
-        followed.patches.extend(parsed.patches.iter().map(|patch| match patch.as_str() {
-            "inline patch" => format!("{patch} of {}", shown(file)),
-            _ => shown(&below(folder, patch).unwrap_or_else(|| folder.join(patch))),
-        }));
-        followed
-            .labels
-            .extend(parsed.labels.iter().filter(|label| !followed.labels.contains(label)).copied().collect::<Vec<_>>());
-        mentioned.extend(parsed.patches.iter().chain(&parsed.configurations).filter_map(|entry| below(folder, entry)));
+        mentioned.extend(parsed.configurations.iter().filter_map(|entry| below(folder, entry)));
         above.push(folder.to_owned());
         for entry in &parsed.resources {
             let Some(path) = below(folder, entry) else {
-                return Err(unrendered(format!("it lists {entry}, which is not below its folder")));
+                return Ok(Some(format!("it lists {entry}, which is not below its folder")));
             };
             if self.paths.contains(&path) {
                 followed.files.insert(path);
             } else if let Some(inner) = self.kustomizations.get(path.as_path()) {
-                self.follow(&path, inner, followed, mentioned, above)?;
-            } else if entry.contains("://") || entry.contains('@') || entry.contains('?') || is_host(entry) {
-                return Err(unrendered(format!("it lists {entry}, which is remote")));
+                if let Some(reason) = self.follow(&path, inner, followed, mentioned, above)? {
+                    return Ok(Some(reason));
+                }
+            } else if is_remote(entry) {
+                return Ok(Some(format!("it lists {entry}, which is remote")));
             } else if self.paths.iter().any(|known| known.starts_with(&path)) {
                 return Err(invalid(format!("it lists the folder {entry}, which has no kustomization")));
             } else {
@@ -213,13 +213,8 @@ impl Walk<'_> {
             }
         }
         above.pop();
-        Ok(())
+        Ok(None)
     }
-}
-
-/// Returns whether an entry starts with the name of a host, such as `github.com/owner/name`.
-fn is_host(entry: &str) -> bool {
-    entry.split_once('/').is_some_and(|(host, rest)| host.contains('.') && !host.starts_with('.') && rest.contains('/'))
 }
 
 #[cfg(test)]
@@ -248,10 +243,7 @@ mod tests {
     #[test]
     fn a_kustomization_that_lists_files_defines_the_set() {
         let layout = select_among(&[
-            (
-                "kustomization.yaml",
-                json!({"resources": ["bases/a.yaml", "common"], "patches": [{"path": "patches/p.yaml"}]}),
-            ),
+            ("kustomization.yaml", json!({"resources": ["bases/a.yaml", "common"], "sortOptions": {"order": "fifo"}})),
             ("bases/a.yaml", Value::Null),
             ("bases/b.yaml", Value::Null),
             ("common/kustomization.yml", json!({"resources": ["c.txt"], "configurations": ["k.yaml"]})),
@@ -262,8 +254,7 @@ mod tests {
         .unwrap();
         assert_eq!(names(&layout.files), ["bases/a.yaml", "common/c.txt"]);
         let [followed] = &layout.followed[..] else { panic!("{layout:?}") };
-        assert_eq!(followed.patches, ["patches/p.yaml"]);
-        assert_eq!(names(&followed.unlisted), ["bases/b.yaml"]);
+        assert_eq!(names(&followed.unlisted), ["bases/b.yaml", "patches/p.yaml"]);
     }
 
     #[test]
@@ -295,12 +286,18 @@ mod tests {
             (
                 vec![("kustomization.yaml", listing(&["in"])), ("in/kustomization.yaml", json!({"namespace": "x"}))],
                 Renderer::Kustomize,
-                "in",
+                "",
             ),
+            (vec![("kustomization.yaml", json!({"patches": [{"path": "p.yaml"}]}))], Renderer::Kustomize, ""),
+            (vec![("kustomization.yaml", json!({"labels": [{"pairs": {"a": "b"}}]}))], Renderer::Kustomize, ""),
         ] {
             match select_among(&files) {
-                Err(LayoutError::Unrendered(found)) => {
-                    assert_eq!((found.renderer, found.folder()), (renderer, Path::new(folder)), "{files:?}");
+                Ok(Layout { unrendered, .. }) if !unrendered.is_empty() => {
+                    assert_eq!(
+                        (unrendered[0].renderer, unrendered[0].folder()),
+                        (renderer, Path::new(folder)),
+                        "{files:?}"
+                    );
                 }
                 other => panic!("{files:?}: {other:?}"),
             }
@@ -318,7 +315,7 @@ mod tests {
                 ("in/more/kustomization.yaml", listing(&["gone.yaml"])),
             ],
         ] {
-            assert!(matches!(select_among(&files), Err(LayoutError::Invalid { .. })), "{files:?}");
+            assert!(select_among(&files).is_err(), "{files:?}");
         }
     }
 

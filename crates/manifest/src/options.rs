@@ -2,6 +2,7 @@
 //! Holds the caller's decisions.
 
 use super::limits::Limits;
+use super::render::RenderOptions;
 
 /// A side of a comparison. Both sides are read by the same rules; neither is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct LoadOptions {
     pub follow_links: bool,
     /// The side of a comparison that this is, unless it is applied.
     pub compared: Option<ComparedSide>,
+    /// Options for folders that have to be rendered; `None` if programs render nothing.
+    pub render: Option<RenderOptions>,
     /// Keep a digest of each file.
     pub digests: bool,
     /// Content of standard input, if not the process's own.
@@ -55,6 +58,7 @@ impl Default for LoadOptions {
             allow_http: false,
             follow_links: false,
             compared: None,
+            render: None,
             digests: false,
             stdin: None,
             limits: Limits::default(),

@@ -4,6 +4,7 @@
 mod compared;
 mod fetch;
 mod pin;
+mod rendering;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -18,11 +19,21 @@ use super::git::GitTree;
 use super::input::{InputError, InputWarning, error_in};
 use super::layout::Reading;
 use super::limits::{read_limited, size};
-use super::options::{ComparedSide, LoadOptions};
+use super::options::{ComparedSide, LoadOptions, SideRole};
+use super::render::{Checkout, RenderedFolder, Trace};
 use pin::Pin;
 
 /// Maximum depth below a given directory.
 const MAX_DIRECTORY_DEPTH: usize = 64;
+
+/// Prefix of a kustomization that is named as such.
+pub(crate) const KUSTOMIZE: &str = "kustomize:";
+
+/// Prefix of a chart that is named as such.
+pub(crate) const HELM: &str = "helm:";
+
+/// The side of manifests that are applied.
+const APPLIED: ComparedSide = ComparedSide { role: SideRole::New, option: "-f " };
 
 /// One thing to read.
 #[derive(Debug)]
@@ -33,6 +44,8 @@ pub(super) struct Source {
     pub(super) is_found: bool,
     /// The documents that are read.
     pub(super) reading: Reading,
+    /// The way from positions in a rendered text to source files.
+    pub(super) trace: Option<Trace>,
     location: Location,
 }
 
@@ -45,6 +58,8 @@ enum Location {
     Url(Url, Option<Pin>),
     /// A file of a git ref, read together with the others of that ref.
     Git(Vec<u8>),
+    /// The output of a program that has rendered a folder or chart.
+    Rendered(Vec<u8>),
 }
 
 /// The sources that the inputs name.
@@ -59,21 +74,14 @@ pub(super) struct FoundSources {
     pub(super) files_in_folders: usize,
     /// Number of manifest files among them.
     pub(super) manifests_in_folders: usize,
-    /// True if a folder has to be rendered first; the error says how.
+    /// True if a folder has to be rendered, and that is not wanted; the error says how.
     pub(super) must_be_rendered: bool,
-    /// Kustomizations that change labels, which matters for all objects but CRDs.
-    pub(super) labelled: Vec<Labelled>,
+    /// Folders and charts that were rendered.
+    pub(super) rendered: Vec<RenderedFolder>,
+    /// Files of git refs that programs were given, by ref.
+    checkouts: HashMap<String, Checkout>,
     pub(super) warnings: Vec<InputWarning>,
     pub(super) errors: Vec<InputError>,
-}
-
-/// Files whose kustomization changes labels.
-#[derive(Debug)]
-pub(super) struct Labelled {
-    /// Names of the files.
-    pub(super) files: HashSet<String>,
-    /// The error if they hold an object that is not a CRD.
-    pub(super) error: InputError,
 }
 
 /// An input for display, in whatever form it is given: a URL without user, password and query, and without a fragment that
@@ -99,7 +107,11 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
                 standard_input = true;
                 found.sources.push(Source::named("-", Location::StandardInput));
             }
-        } else if let Some((scheme, _)) = input.split_once("://") {
+        } else if let Some(folder) = input.strip_prefix(KUSTOMIZE) {
+            rendering::named_kustomization(input, folder, options, &mut found);
+        } else if let Some(chart) = input.strip_prefix(HELM) {
+            rendering::named_chart(input, chart, options, &mut found);
+        } else if let Some((scheme, _)) = input.split_once("://").filter(|_| !input.starts_with("git:")) {
             match url(input, scheme, options.allow_http) {
                 Ok(source) => found.sources.push(source),
                 Err(error) => found.errors.push(error),
@@ -108,7 +120,7 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
             // It may hold a password, so it is not quoted.
             found.errors.push(error_in("-f", "a URL without // behind its scheme; expected https://HOST/PATH", &[]));
         } else if let Some(of_ref) = input.strip_prefix("git:") {
-            find_in_git(input, of_ref, options.compared, &mut found);
+            find_in_git(input, of_ref, options, &mut found);
         } else if input.is_empty() {
             found.errors.push(error_in("-f", "the name of an input is empty", &["Is a variable unset?"]));
         } else {
@@ -149,13 +161,21 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
     Ok(Source::named(&name, Location::Url(url, pin)))
 }
 
-/// Finds `git:REF:PATH` in the repository of the working directory. The path is required.
-fn find_in_git(input: &str, of_ref: &str, compared: Option<ComparedSide>, found: &mut FoundSources) {
+/// Finds `git:REF:PATH` in the repository of the working directory. The path is required; it can name a kustomization or
+/// chart to render.
+fn find_in_git(input: &str, of_ref: &str, options: &LoadOptions, found: &mut FoundSources) {
+    let compared = options.compared;
     let Some((reference, path)) = of_ref.split_once(':').filter(|(_, path)| !path.is_empty()) else {
         let hint = "Name the folder or file in it, such as git:main:deploy; git:main:. is all of it.";
         found.errors.push(error_in(input, "expected git:REF:PATH", &[hint]));
         return;
     };
+    if let Some(folder) = path.strip_prefix(KUSTOMIZE) {
+        return rendering::kustomization_in_git(input, (reference, folder), options, found);
+    }
+    if let Some(chart) = path.strip_prefix(HELM) {
+        return rendering::chart_in_git(input, (reference, chart), options, found);
+    }
     let tree = match GitTree::open_or_absent(Path::new("."), reference, path) {
         Ok(tree) if tree.is_absent() => return compared::missing_in_git(input, (reference, path), compared, found),
         Ok(tree) => tree,
@@ -163,13 +183,15 @@ fn find_in_git(input: &str, of_ref: &str, compared: Option<ComparedSide>, found:
     };
     let mut readings = HashMap::new();
     let files = match compared {
-        Some(side) if !tree.is_file() => match compared::select_in_git(&tree, (reference, path), side, found) {
-            Some(files) => {
-                readings.extend(files.iter().map(|(file, reading)| (file.path.clone(), *reading)));
-                tree.read(files.into_iter().map(|(file, _)| file).collect())
+        Some(side) if !tree.is_file() => {
+            match compared::select_in_git(&tree, (reference, path), side, options, found) {
+                Some(files) => {
+                    readings.extend(files.iter().map(|(file, reading)| (file.path.clone(), *reading)));
+                    tree.read(files.into_iter().map(|(file, _)| file).collect())
+                }
+                None => return,
             }
-            None => return,
-        },
+        }
         _ => tree.read_all(),
     };
     match files {
@@ -178,6 +200,7 @@ fn find_in_git(input: &str, of_ref: &str, compared: Option<ComparedSide>, found:
             name: format!("git:{}", tree.shown(&file.path)),
             is_found: !tree.is_file(),
             reading: readings.get(&file.path).copied().unwrap_or(Reading::Objects),
+            trace: None,
             location: Location::Git(file.bytes),
         })),
         Err(error) => found.errors.push(error_in(input, error.0, &[])),
@@ -199,13 +222,15 @@ fn find_path(input: &str, options: &LoadOptions, found: &mut FoundSources) {
     if metadata.is_dir() {
         // A path that cannot be resolved cannot be read either; reading reports it.
         let inside = fs::canonicalize(path).ok().filter(|_| !options.follow_links);
-        let is_compared = options.compared.is_some();
-        let mut walk = Walk { found, inside, is_compared, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
+        let is_rendered = options.render.is_some() && compared::defines_its_files(path);
+        let side = options.compared.or(is_rendered.then_some(APPLIED));
+        let is_selected = side.is_some();
+        let mut walk = Walk { found, inside, is_selected, seen: HashSet::new(), above: Vec::new(), files: Vec::new() };
         walk.directory(path);
         let mut files = walk.files;
         files.sort();
-        let selected = match options.compared {
-            Some(side) => compared::select_in_folder(path, files, side, found),
+        let selected = match side {
+            Some(side) => compared::select_in_folder(path, files, side, options, found),
             None => Some(files.into_iter().map(|path| (path, Reading::Objects)).collect()),
         };
         let Some(files) = selected else { return };
@@ -216,6 +241,7 @@ fn find_path(input: &str, options: &LoadOptions, found: &mut FoundSources) {
             name: shown_path(&path),
             is_found: true,
             reading,
+            trace: None,
             location: Location::File(path),
         }));
     } else if metadata.is_file() {
@@ -246,9 +272,9 @@ struct Walk<'found> {
     found: &'found mut FoundSources,
     /// The real path that no link may leave; `None` if links may.
     inside: Option<PathBuf>,
-    /// True if the directory is compared: then names that start with a dot are skipped, as in a git ref, and files with
-    /// any ending are collected, as a kustomization may list them.
-    is_compared: bool,
+    /// True if files are selected among those of the directory: then names that start with a dot are skipped, as in a git
+    /// ref, and files with any ending are collected, as a kustomization may list them.
+    is_selected: bool,
     seen: HashSet<PathBuf>,
     /// The real paths of the directories above this one.
     above: Vec<PathBuf>,
@@ -297,7 +323,7 @@ impl Walk<'_> {
 
     fn entry(&mut self, path: PathBuf) {
         // Mounted ConfigMaps and Secrets keep their real files in such directories, and link to them.
-        let hidden = if self.is_compared { "." } else { ".." };
+        let hidden = if self.is_selected { "." } else { ".." };
         if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(hidden)) {
             return;
         }
@@ -323,7 +349,7 @@ impl Walk<'_> {
             }
         } else if is_manifest {
             self.found.errors.push(not_regular(&shown_path(&path), &metadata));
-        } else if self.is_compared && metadata.is_file() && !self.leads_out(&path) {
+        } else if self.is_selected && metadata.is_file() && !self.leads_out(&path) {
             self.files.push(path);
         }
     }
@@ -339,7 +365,7 @@ impl Walk<'_> {
 impl Source {
     /// An input that was named itself.
     fn named(name: &str, location: Location) -> Self {
-        Self { name: name.to_owned(), is_found: false, reading: Reading::Objects, location }
+        Self { name: name.to_owned(), is_found: false, reading: Reading::Objects, trace: None, location }
     }
 
     /// The path from which the source can be read again.
@@ -355,7 +381,7 @@ impl Source {
         let failed = |error: io::Error| input_output(&self.name, &error);
         let bytes = match self.location {
             Location::StandardInput => read_limited(standard_input, limit).map_err(failed)?,
-            Location::Git(bytes) => (bytes.len() <= limit).then_some(bytes),
+            Location::Git(bytes) | Location::Rendered(bytes) => (bytes.len() <= limit).then_some(bytes),
             Location::InheritedPipe(path) => {
                 read_limited(&mut File::open(path).map_err(failed)?, limit).map_err(failed)?
             }

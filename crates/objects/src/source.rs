@@ -204,6 +204,23 @@ impl Positions {
         Positions { file: Arc::clone(&self.file), nodes }
     }
 
+    /// Returns the same nodes in another file. A node whose place there is not known is where its parent is.
+    #[must_use]
+    pub fn relocated(&self, file: Arc<str>, place: impl Fn(u32, u32) -> Option<(u32, u32)>) -> Positions {
+        let mut nodes = self.nodes.clone();
+        // End of each open node, and its place.
+        let mut open: Vec<(usize, (u32, u32))> = Vec::new();
+        for (index, node) in nodes.iter_mut().enumerate() {
+            while open.last().is_some_and(|(end, _)| *end <= index) {
+                open.pop();
+            }
+            let parent = open.last().map_or((0, 0), |(_, place)| *place);
+            (node.line, node.column) = place(node.line, node.column).unwrap_or(parent);
+            open.push((index + node.size as usize, (node.line, node.column)));
+        }
+        Positions { file, nodes }
+    }
+
     /// Index of the node at `path`, or of its nearest ancestor that exists, and whether it is the node itself.
     fn find(&self, path: &[PathSegment]) -> (usize, bool) {
         let mut current = 0;

@@ -1,6 +1,7 @@
 //! The clock, the identity of this machine and process, and new ids: everything that differs between runs enters here.
 //! Whatever depends on the platform has a portable fallback.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -18,6 +19,11 @@ pub fn program_name() -> String {
 
 fn chosen_name<'n>(program: &'n str, wanted: Option<&'n str>) -> &'n str {
     wanted.filter(|name| ["kapp", "pushback"].contains(name)).unwrap_or(program)
+}
+
+/// The variables of this process whose names are text.
+pub fn variables() -> impl Iterator<Item = (String, OsString)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
 }
 
 /// What a run knows about its surroundings. Tests build their own.

@@ -3,8 +3,9 @@
 
 mod processes;
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -39,6 +40,8 @@ pub struct Program {
     pub path: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// Variables of its environment, besides a PATH of the usual folders, which they can replace.
+    pub environment: Vec<(String, OsString)>,
     /// How long it may take.
     pub time: Duration,
     /// Most bytes of its answer.
@@ -54,7 +57,7 @@ impl Program {
     /// It cannot be started, fails, or exceeds a limit; with the reason, which may quote the program.
     pub fn run(&self, input: Vec<u8>) -> Result<Vec<u8>, String> {
         let mut command = Command::new(&self.path);
-        command.args(&self.arguments).env_clear().env("PATH", PATH);
+        command.args(&self.arguments).env_clear().env("PATH", PATH).envs(self.environment.iter().cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = Processes::start(&mut command);
         let (mut child, processes) = started.map_err(|error| format!("it cannot be started: {}", reason(&error)))?;
@@ -115,6 +118,29 @@ impl Program {
             thread::sleep(POLL);
         }
     }
+}
+
+/// Returns the path of a program: through PATH if it is a bare name, `None` if none of its folders has it. Entries
+/// relative to the working directory are skipped; that may be an untrusted checkout.
+#[must_use]
+pub fn find_program(command: &str, path: Option<OsString>) -> Option<PathBuf> {
+    if !cfg!(unix) || command.contains(MAIN_SEPARATOR) {
+        return Some(command.into());
+    }
+    let path = path.unwrap_or_default();
+    let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(command));
+    places.into_iter().find(|place| is_executable(place))
+}
+
+#[cfg(unix)]
+fn is_executable(place: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(place).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(place: &Path) -> bool {
+    place.is_file()
 }
 
 /// Treatment of the rest of a stream behind its limit.

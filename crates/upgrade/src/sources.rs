@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pushback_manifest::git::GitError;
 use pushback_manifest::{ComparedSide, LoadOptions, collect, moved, variants};
-use pushback_manifest::{Input, InputError, InputWarning, Manifest};
+use pushback_manifest::{Input, InputError, InputWarning, Manifest, RenderedFolder};
 use pushback_objects::Position;
 use pushback_objects::source::Document;
 use pushback_releases::derive::{self, Given, Ownership, Settings};
@@ -28,6 +28,8 @@ pub struct Side {
     pub missing: Vec<String>,
     /// Warnings.
     pub warnings: Vec<InputWarning>,
+    /// Folders and charts that were rendered.
+    pub rendered: Vec<RenderedFolder>,
     /// The sources as the user named them, joined.
     pub named: String,
     /// The sources one by one.
@@ -44,22 +46,12 @@ pub fn read(inputs: &[String], allow_http: bool, follow_links: bool) -> Result<S
     read_with(inputs, &LoadOptions { models: true, allow_http, follow_links, ..LoadOptions::default() })
 }
 
-/// Reads the sources of one side of a comparison.
+/// Reads the sources of one side.
 ///
 /// # Errors
-/// As [`read`]; a source does not exist, or has to be rendered first.
-pub fn read_compared(
-    inputs: &[String],
-    allow_http: bool,
-    follow_links: bool,
-    side: ComparedSide,
-) -> Result<Side, Vec<InputError>> {
-    let compared = Some(side);
-    read_with(inputs, &LoadOptions { models: true, allow_http, follow_links, compared, ..LoadOptions::default() })
-}
-
-fn read_with(inputs: &[String], options: &LoadOptions) -> Result<Side, Vec<InputError>> {
-    let Input { manifests, models, warnings, variants, missing, .. } = collect::load(inputs, options)?;
+/// All errors in them, sorted by file and line.
+pub fn read_with(inputs: &[String], options: &LoadOptions) -> Result<Side, Vec<InputError>> {
+    let Input { manifests, models, warnings, variants, missing, rendered, .. } = collect::load(inputs, options)?;
     let naming = Naming::default();
     Ok(Side {
         models,
@@ -67,6 +59,7 @@ fn read_with(inputs: &[String], options: &LoadOptions) -> Result<Side, Vec<Input
         variants,
         missing,
         warnings,
+        rendered,
         named: inputs.join(", "),
         inputs: inputs.to_vec(),
         naming,

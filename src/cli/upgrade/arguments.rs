@@ -8,7 +8,7 @@ use pushback_releases::{Severity, compare, definitions, matching};
 use pushback_terminal::check::file::is_standard_output;
 use pushback_upgrade::report::formats::{self, Format};
 
-use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
+use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output, RenderArgs};
 use crate::cli::screen::data_columns;
 use crate::run::app_name::app_name;
 use crate::run::error::CommandError;
@@ -19,8 +19,8 @@ use crate::run::upgrade::sides::{LiveInput, SideOptions, Sides};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Releases")]
 pub struct SidesArgs {
-    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, - for standard input, or
-    /// app:NAME for a live app; can be given more than once [aliases: --old, --source, --source-crds]
+    /// Old release: a folder (read recursively; rendered if it has a kustomization or chart), a file, git:REF:PATH,
+    /// kustomize:DIR, helm:CHART[@VERSION], an https URL, - for standard input, or app:NAME for a live app; can be given more than once [aliases: --old, --source, --source-crds]
     #[arg(long, aliases = ["old", "source", "source-crds"], value_name = "PATH", required = true)]
     pub from: Vec<String>,
     /// New release, as --from [aliases: --new, --target, --target-crds]
@@ -33,6 +33,8 @@ pub struct SidesArgs {
     #[arg(long, hide_short_help = true)]
     pub follow_links: bool,
     #[command(flatten)]
+    pub rendering: RenderArgs,
+    #[command(flatten)]
     pub base: NewBaseArgs,
 }
 
@@ -42,8 +44,9 @@ impl SidesArgs {
     /// # Errors
     /// A live app or the cluster is named incorrectly.
     pub fn resolve(self, global: &GlobalArgs) -> Result<Sides, CommandError> {
-        let Self { from, to, allow_http, follow_links, base: NewBaseArgs { new_base } } = self;
-        Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links, new_base })
+        let Self { from, to, allow_http, follow_links, rendering, base: NewBaseArgs { new_base } } = self;
+        let render = rendering.resolve();
+        Ok(Sides { old: side(global, from)?, new: side(global, to)?, allow_http, follow_links, render, new_base })
     }
 }
 

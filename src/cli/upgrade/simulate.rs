@@ -11,7 +11,7 @@ use super::arguments::{DefinitionsArgs, MatchingArgs, Place, SidesArgs, output_p
 use super::ended::{RenderedReport, ended};
 use super::execute::ExecuteArgs;
 use super::recover::RecoverArgs;
-use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output};
+use crate::cli::arguments::{GlobalArgs, NewBaseArgs, Output, RenderArgs};
 use crate::cli::reports::HeldDocument;
 use crate::cli::screen::{ProgressNotes, complete, start_for_report};
 use crate::run::answer::Answer;
@@ -79,8 +79,8 @@ pub struct SimulateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Releases")]
 struct SimulatedSidesArgs {
-    /// Old release: a folder (read recursively), a file, git:REF:PATH, an https URL, - for standard input, or
-    /// app:NAME for a live app; can be given more than once [aliases: --old, --source]
+    /// Old release: a folder (read recursively; rendered if it has a kustomization or chart), a file, git:REF:PATH,
+    /// kustomize:DIR, helm:CHART[@VERSION], an https URL, - for standard input, or app:NAME for a live app; can be given more than once [aliases: --old, --source]
     #[arg(long, aliases = ["old", "source"], value_name = "PATH", required_unless_present = "recover")]
     from: Vec<String>,
     /// New release, as --from [aliases: --new, --target]
@@ -92,6 +92,8 @@ struct SimulatedSidesArgs {
     /// Follow symbolic links that lead out of a directory that is read
     #[arg(long, hide_short_help = true)]
     follow_links: bool,
+    #[command(flatten)]
+    rendering: RenderArgs,
     #[command(flatten)]
     base: NewBaseArgs,
 }
@@ -152,8 +154,8 @@ impl SimulateArgs {
         let Self { sides, matching, definitions, output, dry_run, component, export, live, execute, executing, .. } =
             self;
         let folder = output_path(output.as_ref())?;
-        let SimulatedSidesArgs { from, to, allow_http, follow_links, base } = sides;
-        let sides = SidesArgs { from, to, allow_http, follow_links, base }.resolve(global)?;
+        let SimulatedSidesArgs { from, to, allow_http, follow_links, rendering, base } = sides;
+        let sides = SidesArgs { from, to, allow_http, follow_links, rendering, base }.resolve(global)?;
         let has_app = !sides.old.apps.is_empty() || !sides.new.apps.is_empty();
         let at_hand = match live || execute || has_app {
             true => Some(AtHandOptions { cluster: global.cluster()?, namespaces: executing.allow_namespace }),

@@ -55,7 +55,14 @@ impl Programs for NamedPrograms {
         let path = self.paths.get(program).ok_or("it is not given with --program")?;
         let ProgramRequest { from, to, before, after } = request;
         let input = json!({"from": from, "to": to, "before": before, "after": after}).to_string();
-        let program = Program { path: path.clone(), arguments: Vec::new(), time: TIME, answer: ANSWER, memory: MEMORY };
+        let program = Program {
+            path: path.clone(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            time: TIME,
+            answer: ANSWER,
+            memory: MEMORY,
+        };
         answer::parse(&program.run(input.into_bytes())?)
     }
 }

@@ -45,8 +45,10 @@ impl CompareReleases {
 /// Reads both sides, and warns about likely mistakes in them.
 pub(super) async fn read(sides: &Sides, notes: &dyn Notes) -> Result<(Side, Side), CommandError> {
     let (old, new) = sides.read(&|text| notes.note(text)).await?;
-    notes.warn(&old.warnings);
-    notes.warn(&new.warnings);
+    for side in [&old, &new] {
+        side.rendered.iter().for_each(|folder| notes.note(&folder.to_string()));
+        notes.warn(&side.warnings);
+    }
     Ok((old, new))
 }
 

@@ -6,7 +6,7 @@ use pushback_app::identity;
 use pushback_app::record::observe;
 use pushback_cluster::Announce;
 use pushback_deploy::plan::live;
-use pushback_manifest::{ComparedSide, InputError, Manifest, SideRole};
+use pushback_manifest::{ComparedSide, InputError, LoadOptions, Manifest, RenderOptions, SideRole};
 use pushback_objects::{ObjectRef, Positions};
 use pushback_upgrade::sources::{self, Naming, Side};
 use serde_json::Value;
@@ -26,6 +26,8 @@ pub struct Sides {
     pub allow_http: bool,
     /// Whether symbolic links may lead out of a directory.
     pub follow_links: bool,
+    /// Options for folders and charts that are rendered.
+    pub render: RenderOptions,
     /// True if the old release may be missing.
     pub new_base: bool,
 }
@@ -79,10 +81,21 @@ impl Sides {
         Ok((old, new))
     }
 
+    fn load_options(&self, side: ComparedSide) -> LoadOptions {
+        LoadOptions {
+            models: true,
+            allow_http: self.allow_http,
+            follow_links: self.follow_links,
+            compared: Some(side),
+            render: Some(self.render.clone()),
+            ..LoadOptions::default()
+        }
+    }
+
     fn read_files(&self, side: &SideOptions, compared: ComparedSide) -> Result<Side, Vec<InputError>> {
         match (&side.files[..], &side.apps[..]) {
             ([], [_, ..]) => Ok(Side::default()),
-            (files, _) => sources::read_compared(files, self.allow_http, self.follow_links, compared),
+            (files, _) => sources::read_with(files, &self.load_options(compared)),
         }
     }
 }

@@ -10,14 +10,13 @@ use crate::support::{Pushback, TestCase, cases};
 
 pub(super) fn tests() -> Vec<TestCase> {
     cases![
-        Nothing: the_documented_gates_work_on_every_layout,
-        Nothing: the_shipped_action_and_script_work_on_every_layout,
-        Nothing: the_shipped_action_and_script_refuse_a_removed_crd,
-        Nothing: the_shipped_action_decides_about_the_base,
-        Nothing: a_kustomization_names_what_it_leaves_out,
+        Renderers: the_documented_gates_work_on_every_layout,
+        Renderers: the_shipped_action_and_script_work_on_every_layout,
+        Renderers: the_shipped_action_and_script_refuse_a_removed_crd,
+        Renderers: the_shipped_action_decides_about_the_base,
+        Nothing: a_kustomization_names_what_it_does_not_list,
         Nothing: documents_that_are_not_objects_are_left_out_with_one_note,
-        Nothing: variants_of_a_crd_are_compared_file_by_file,
-        Nothing: a_kustomization_of_other_objects_with_labels_is_rendered,
+        Renderers: variants_of_a_crd_are_compared_file_by_file,
         Nothing: both_sides_are_read_by_the_same_rules,
     ]
 }
@@ -28,8 +27,7 @@ type Layout = (&'static str, &'static str, fn(&Pushback, &[&str]));
 const PATCH: &str = "\
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: foos.ex.com}
-spec: {conversion: {strategy: Webhook}}
+metadata: {name: foos.ex.com, annotations: {cert-manager.io/inject-ca-from: system/serving}}
 ";
 
 const CONFIGURATION: &str = "nameReference:\n- kind: Service\n  version: v1\n";
@@ -52,7 +50,7 @@ fn old_kubebuilder(pushback: &Pushback, fields: &[&str]) {
     pushback
         .write(
             "config/crd/kustomization.yaml",
-            format!("{api}resources:\n- bases/foos.yaml\npatchesStrategicMerge:\n- patches/webhook_in_foos.yaml\n- |-\n  kind: CustomResourceDefinition\n"),
+            format!("{api}resources:\n- bases/foos.yaml\npatchesStrategicMerge:\n- patches/webhook_in_foos.yaml\n- |-\n  apiVersion: apiextensions.k8s.io/v1\n  kind: CustomResourceDefinition\n  metadata: {{name: foos.ex.com, labels: {{a: b}}}}\n"),
         )
         .write("config/crd/patches/webhook_in_foos.yaml", PATCH)
         .write("config/crd/patches/cainjection_in_foos.yaml", PATCH)
@@ -119,6 +117,7 @@ const LAYOUTS: [Layout; 7] = [
 /// A repository of a layout, whose branch `main` is also that of `origin`.
 fn repository(write: fn(&Pushback, &[&str])) -> Pushback {
     let pushback = Pushback::new()
+        .with_renderers()
         .with("GITHUB_BASE_REF", "main")
         .with("GITHUB_STEP_SUMMARY", "summary.md")
         .with("GITHUB_OUTPUT", "output.txt");
@@ -218,9 +217,13 @@ fn remove_crd(folder: &Path) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             remove_crd(&path);
-        } else if std::fs::read_to_string(&path).expect("a file").contains(&crd("foos", &[])[..120]) {
-            std::fs::write(&path, crd("left", &[])).expect("a file");
+            continue;
         }
+        let text = std::fs::read_to_string(&path).expect("a file");
+        let is_crd = text.contains(&crd("foos", &[])[..120]);
+        // Patches of it go with it.
+        let text = if is_crd { crd("left", &[]) } else { text.replace("name: foos.ex.com", "name: left.ex.com") };
+        std::fs::write(&path, text).expect("a file");
     }
 }
 
@@ -260,18 +263,19 @@ fn the_shipped_action_decides_about_the_base() {
     }
 }
 
-fn a_kustomization_names_what_it_leaves_out() {
-    let pushback = repository(kubebuilder);
+fn a_kustomization_names_what_it_does_not_list() {
+    let pushback = Pushback::new().without_renderers();
+    common_folder(&pushback, &["a", "b"]);
+    pushback.commit();
     pushback.write("config/crd/samples/a.yaml", config_map("a"));
     for command in [
         ["check", "-f", "config/crd", "--cluster", "git:main:config/crd"],
         ["diff-crds", "--new", "config/crd", "--old", "git:main:config/crd"],
     ] {
         let ran = pushback.run(&command).expect(0);
-        let warnings: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("not rendered")).collect();
-        assert_eq!(warnings.len(), 2, "{command:?}: {}", ran.stderr);
-        assert!(warnings.iter().all(|line| line.contains("patches/webhook_in_foos.yaml")), "{}", ran.stderr);
-        assert!(warnings.iter().any(|line| line.contains("samples/a.yaml")), "{}", ran.stderr);
+        let warnings: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("left out")).collect();
+        assert_eq!(warnings.len(), 1, "{command:?}: {}", ran.stderr);
+        assert!(warnings[0].contains("samples/a.yaml"), "{}", ran.stderr);
     }
     // A CRD that the kustomization no longer lists is removed, although its file is there.
     pushback.write("config/crd/kustomization.yaml", "resources:\n- bases/foos.yaml\n");
@@ -321,16 +325,6 @@ fn variants_of_a_crd_are_compared_file_by_file() {
         .write("config/crd/one.yaml", config_map("a"))
         .write("config/crd/two.yaml", config_map("a").replace("a: b", "c: d"));
     pushback.run(&check).expect(1);
-}
-
-fn a_kustomization_of_other_objects_with_labels_is_rendered() {
-    let pushback = Pushback::new();
-    pushback
-        .write("deploy/kustomization.yaml", "resources:\n- map.yaml\ncommonLabels: {app: a}\n")
-        .write("deploy/map.yaml", config_map("map"));
-    pushback.commit();
-    pushback.run(&["check", "-f", "deploy", "--cluster", "git:main:deploy"]).expect(1);
-    pushback.run(&["upgrade", "diff", "--from", "git:main:deploy", "--to", "deploy"]).expect(1);
 }
 
 fn both_sides_are_read_by_the_same_rules() {

@@ -95,9 +95,19 @@ impl Binaries {
     }
 }
 
-/// Runs `tests/cluster/build`; its progress goes to this process's stderr.
+/// The directory of Helm and kustomize, which are built once.
+pub(crate) fn renderers() -> PathBuf {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| run_script(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/renderers")));
+    built.clone().unwrap_or_else(|error| panic!("{error}"))
+}
+
 fn build() -> Result<PathBuf, String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/build");
+    run_script(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/build"))
+}
+
+/// Runs a script that prints the directory of what it builds; its progress goes to this process's stderr.
+fn run_script(script: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(script);
     if !go_toolchain::is_installed() {
         let programs = go_toolchain::programs()?;
@@ -109,7 +119,7 @@ fn build() -> Result<PathBuf, String> {
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|error| format!("{script}: {error}"))?;
     if !output.status.success() {
-        return Err(format!("tests/cluster/build ended with {}; its output says why", output.status));
+        return Err(format!("{script} ended with {}; its output says why", output.status));
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     Ok(PathBuf::from(printed.trim_end()))

@@ -19,6 +19,8 @@ pub(crate) enum Needs {
     Nothing,
     /// A headless browser, and no cluster.
     Browser,
+    /// Helm and kustomize, which are built with Go, and no cluster.
+    Renderers,
     /// An API server with etcd.
     ApiServer,
     /// A whole cluster: controllers, scheduler and a Node on which Pods run.
@@ -56,8 +58,11 @@ impl TestCase {
     fn left_out(&self, available: Availability, with_browser: bool) -> Option<&'static str> {
         match (self.needs, available) {
             (Needs::Browser, _) => (!with_browser).then_some(NO_BROWSER),
-            (Needs::ApiServer | Needs::Controllers, Availability::Skipped) => {
-                Some("PUSHBACK_TEST_CLUSTER=skip leaves out what needs a cluster")
+            (Needs::ApiServer | Needs::Controllers | Needs::Renderers, Availability::Skipped) => {
+                Some("PUSHBACK_TEST_CLUSTER=skip leaves out what needs Go")
+            }
+            (Needs::Renderers, Availability::ApiServer) => {
+                Some("Helm and kustomize are built with Go 1.26; install it")
             }
             (Needs::Controllers, Availability::ApiServer) => {
                 Some("KUBEBUILDER_ASSETS has no controllers and no nodes; install Go 1.26 to run these too")
@@ -74,7 +79,8 @@ impl TestCase {
             if let Some(reason) = left_out {
                 return Err(Failed::from(reason));
             }
-            if matches!(self.needs, Needs::ApiServer | Needs::Controllers) && available == Availability::Nothing {
+            let needs_go = matches!(self.needs, Needs::ApiServer | Needs::Controllers | Needs::Renderers);
+            if needs_go && available == Availability::Nothing {
                 return Err(Failed::from(super::binaries::NOTHING_AVAILABLE));
             }
             progress.track(&self.name(), self.run);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::TestCluster;
+use super::binaries::renderers;
 use super::poll::poll;
 
 /// No run of these tests takes longer; one that does hangs.
@@ -55,6 +56,26 @@ impl Pushback {
     pub(crate) fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// With Helm and kustomize on the PATH.
+    pub(crate) fn with_renderers(self) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(renderers()).chain(std::env::split_paths(&path));
+        self.with("PATH", std::env::join_paths(folders).expect("a PATH"))
+    }
+
+    /// With git and a shell on the PATH, and no program that renders.
+    pub(crate) fn without_renderers(self) -> Self {
+        let programs = self.place.path().join("programs");
+        fs::create_dir_all(&programs).expect("a folder");
+        for program in ["git", "sh"] {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let places = std::env::split_paths(&path).map(|folder| folder.join(program));
+            let place = places.into_iter().find(|place| place.is_file()).expect("git and a shell");
+            std::os::unix::fs::symlink(place, programs.join(program)).expect("a link");
+        }
+        self.with("PATH", programs)
     }
 
     /// The working directory.

@@ -2,7 +2,6 @@
 //! three times to build a client, never again after a 401, and quotes its output, including tokens, in errors.
 //! A kubeconfig may come from anybody: the program is announced before it runs, and can be restricted to a list.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::io::IsTerminal;
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
@@ -16,6 +15,8 @@ use kube::config::{ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
+
+use pushback_system::program::find_program;
 
 use super::connect::ConnectOptions;
 use crate::{ClusterError, ErrorKind};
@@ -49,7 +50,7 @@ impl Plugin {
         if command.is_empty() {
             return Err(configuration("the credential plugin of the kubeconfig names no command"));
         }
-        let program = located(&command, (options.environment)("PATH"));
+        let program = find_program(&command, (options.environment)("PATH"));
         // A bare name means the program found through PATH, never a file of that name elsewhere.
         let is = |allowed: &String| {
             program.as_deref() == Some(Path::new(allowed)) || (*allowed == command && !allowed.contains(MAIN_SEPARATOR))
@@ -81,28 +82,6 @@ impl fmt::Debug for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin").field("program", &self.program).field("owner", &self.owner).finish_non_exhaustive()
     }
-}
-
-/// Returns the path of a program: through PATH if it is a bare name, `None` if none of its folders has it. Entries
-/// relative to the working directory are skipped; that may be an untrusted checkout.
-fn located(command: &str, path: Option<OsString>) -> Option<PathBuf> {
-    if !cfg!(unix) || command.contains(MAIN_SEPARATOR) {
-        return Some(command.into());
-    }
-    let path = path.unwrap_or_default();
-    let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(command));
-    places.into_iter().find(|place| is_executable(place))
-}
-
-#[cfg(unix)]
-fn is_executable(place: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(place).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_executable(place: &Path) -> bool {
-    place.is_file()
 }
 
 fn configuration(message: impl Into<String>) -> ClusterError {
@@ -329,10 +308,10 @@ mod tests {
         let program = folder.path().join("login");
         std::fs::write(&program, "").unwrap();
         let path = Some(std::env::join_paths([Path::new("."), Path::new("/nowhere"), folder.path()]).unwrap());
-        assert_eq!(located("login", path.clone()), None, "it cannot be run");
+        assert_eq!(find_program("login", path.clone()), None, "it cannot be run");
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        assert_eq!(located("login", path.clone()), Some(program));
-        assert_eq!(located("./login", path), Some("./login".into()));
+        assert_eq!(find_program("login", path.clone()), Some(program));
+        assert_eq!(find_program("./login", path), Some("./login".into()));
         let said = found(plugin("/bin/sh", "hunter2"), None).unwrap().announcement();
         assert_eq!(said, "running the credential plugin /bin/sh with 2 arguments, for user \"u\" of kubeconfig");
     }
@@ -353,7 +332,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn only_plugins_of_the_list_are_run() {
-        let sh = located("sh", std::env::var_os("PATH")).unwrap();
+        let sh = find_program("sh", std::env::var_os("PATH")).unwrap();
         assert!(found(plugin("sh", ""), Some(&["aws", "sh"])).is_ok());
         assert!(found(plugin("sh", ""), Some(&[sh.to_str().unwrap()])).is_ok());
         for (command, allowed) in [("sh", &["aws"][..]), ("sh", &[]), ("/tmp/evil/sh", &["sh"]), ("sh", &["none"])] {

@@ -21,7 +21,14 @@ pub(super) async fn ask(call: Option<ProgramCall>) -> Result<Answer, String> {
     }
     let (program, arguments) = call.command.split_first().ok_or("it has no name")?;
     let path = place(program, &call.named_by)?;
-    let program = Program { path, arguments: arguments.to_vec(), time: call.time, answer: ANSWER, memory: call.memory };
+    let program = Program {
+        path,
+        arguments: arguments.to_vec(),
+        environment: Vec::new(),
+        time: call.time,
+        answer: ANSWER,
+        memory: call.memory,
+    };
     let input = call.input.to_string().into_bytes();
     let run = tokio::task::spawn_blocking(move || answer::parse(&program.run(input)?));
     let output = run.await.map_err(|error| error.to_string())??;

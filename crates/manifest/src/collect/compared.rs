@@ -11,7 +11,6 @@ use super::Collector;
 use crate::input::{InputError, InputWarning, Manifest, error_in};
 use crate::layout;
 use crate::options::{ComparedSide, LoadOptions, SideRole};
-use crate::source::Labelled;
 
 /// Positions named one by one in a message.
 const NAMED: usize = 5;
@@ -64,8 +63,8 @@ impl Collector {
         is_variant
     }
 
-    /// Reports what was left out, and kustomizations whose labels cannot be left out.
-    pub(super) fn finish_compared(&mut self, labelled: Vec<Labelled>) {
+    /// Reports what was left out.
+    pub(super) fn finish_compared(&mut self) {
         if let Some(first) = self.left_out.first() {
             let places: Vec<String> = self.left_out.iter().map(ToString::to_string).collect();
             let count = self.left_out.len();
@@ -80,16 +79,6 @@ impl Collector {
                 position: Position { file: first.file.clone(), line: 0, column: 0 },
             });
         }
-        for Labelled { files, error } in labelled {
-            if self.holds_others_than_crds(&files) {
-                self.errors.push(error);
-            }
-        }
-    }
-
-    fn holds_others_than_crds(&self, files: &HashSet<String>) -> bool {
-        let manifests = &self.input.manifests;
-        manifests.iter().any(|manifest| files.contains(manifest.positions.file()) && !manifest.object.is_definition())
     }
 
     /// The error about a side without any object.

@@ -6,7 +6,7 @@ use pushback_objects::ObjectExt;
 use serde_json::Value;
 
 /// Names of a kustomization, in kustomize's order.
-const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+pub(crate) const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
 /// Fields that add and change nothing in the listed objects.
 const INERT: [&str; 9] = [
@@ -21,12 +21,6 @@ const INERT: [&str; 9] = [
     "sortOptions",
 ];
 
-/// Fields that only change labels and annotations of CRDs, which have no selectors.
-const LABELS: [&str; 3] = ["labels", "commonLabels", "commonAnnotations"];
-
-/// Fields with patches.
-const PATCHES: [&str; 3] = ["patches", "patchesStrategicMerge", "patchesJson6902"];
-
 /// Returns whether a path is that of a kustomization.
 pub(super) fn is_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
@@ -37,15 +31,11 @@ pub(crate) fn is_document(value: &Value) -> bool {
     value.text("/apiVersion").starts_with("kustomize.config.k8s.io/")
 }
 
-/// The content of a kustomization that matters for a comparison without rendering.
+/// The content of a kustomization that matters for reading it without its program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Kustomization {
     /// Entries of `resources`, in order.
     pub(super) resources: Vec<String>,
-    /// Patch files, and `inline patch` for a patch in the kustomization itself.
-    pub(super) patches: Vec<String>,
-    /// Fields that change labels or annotations.
-    pub(super) labels: Vec<&'static str>,
     /// Files that configure kustomize.
     pub(super) configurations: Vec<String>,
     /// The first field that only rendering can apply.
@@ -58,21 +48,25 @@ impl Kustomization {
         let mut parsed = Self::default();
         let fields = document.as_object().into_iter().flatten().filter(|(_, value)| !is_blank(value));
         for (name, value) in fields {
-            let labels = LABELS.iter().find(|known| *known == name);
             match name.as_str() {
                 "resources" | "bases" => parsed.resources.extend(texts(value)),
                 "configurations" => parsed.configurations.extend(texts(value)),
-                _ if PATCHES.contains(&name.as_str()) => parsed.patches.extend(patches(value)),
-                _ if INERT.contains(&name.as_str()) => {}
-                _ => match labels {
-                    Some(label) => parsed.labels.push(label),
-                    None if parsed.unsupported.is_none() => parsed.unsupported = Some(name.clone()),
-                    None => {}
-                },
+                _ if INERT.contains(&name.as_str()) || parsed.unsupported.is_some() => {}
+                _ => parsed.unsupported = Some(name.clone()),
             }
         }
         parsed
     }
+}
+
+/// Returns whether an entry that is no path here leads to another machine.
+pub(crate) fn is_remote(entry: &str) -> bool {
+    entry.contains("://") || entry.contains('@') || entry.contains('?') || is_host(entry)
+}
+
+/// Returns whether an entry starts with the name of a host, such as `github.com/owner/name`.
+fn is_host(entry: &str) -> bool {
+    entry.split_once('/').is_some_and(|(host, rest)| host.contains('.') && !host.starts_with('.') && rest.contains('/'))
 }
 
 fn is_blank(value: &Value) -> bool {
@@ -92,15 +86,6 @@ fn texts(value: &Value) -> Vec<String> {
         Value::Array(items) => items.iter().map(text).collect(),
         other => vec![text(other)],
     }
-}
-
-fn patches(value: &Value) -> Vec<String> {
-    let name = |patch: &Value| {
-        let path = patch.as_str().unwrap_or_else(|| patch.text("/path"));
-        let is_file = !path.is_empty() && !path.contains('\n');
-        if is_file { path.to_owned() } else { "inline patch".to_owned() }
-    };
-    value.as_array().map_or_else(|| vec![name(value)], |patches| patches.iter().map(name).collect())
 }
 
 /// The path of an entry below the top folder; `None` if the entry leads out of the kustomization's `folder`.
@@ -124,19 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patches_are_named_and_blank_fields_are_ignored() {
+    fn blank_fields_are_ignored() {
         let parsed = Kustomization::parse(&json!({
-            "resources": ["bases/a.yaml"], "patches": [{"path": "patches/a.yaml"}, {"patch": "- op: add"}],
-            "patchesStrategicMerge": ["patches/b.yaml", "kind: X\nmetadata: {}\n"],
-            "patchesJson6902": [{"target": {}, "path": "patches/c.yaml"}], "configurations": ["kustomizeconfig.yaml"],
-            "generators": [], "images": null, "commonLabels": {"a": "b"},
+            "resources": ["bases/a.yaml"], "patches": [], "configurations": ["kustomizeconfig.yaml"], "generators": [],
+            "images": null, "namePrefix": "",
         }));
-        assert_eq!(parsed.resources, ["bases/a.yaml"]);
-        assert_eq!(
-            parsed.patches,
-            ["patches/a.yaml", "inline patch", "patches/b.yaml", "inline patch", "patches/c.yaml"]
-        );
-        assert_eq!((parsed.labels, parsed.unsupported), (vec!["commonLabels"], None));
+        assert_eq!((parsed.resources, parsed.unsupported), (vec!["bases/a.yaml".to_owned()], None));
     }
 
     #[test]
@@ -156,6 +134,12 @@ mod tests {
             "transformers",
             "validators",
             "vars",
+            "patches",
+            "patchesStrategicMerge",
+            "patchesJson6902",
+            "labels",
+            "commonLabels",
+            "commonAnnotations",
             "anything",
         ] {
             let parsed = Kustomization::parse(&json!({"resources": ["a.yaml"], field: ["x"]}));

@@ -9,12 +9,12 @@ use pushback_objects::Position;
 use pushback_objects::invocation::quoted;
 use serde_json::Value;
 
-use super::{FoundSources, Labelled, NO_SUCH_FILE};
+use super::{FoundSources, NO_SUCH_FILE, rendering};
 use crate::files::{check_size, is_manifest, shown};
 use crate::git::{GitFile, GitTree};
 use crate::input::{InputError, InputWarning, error_in};
-use crate::layout::{self, Followed, Layout, LayoutError, Reading, Renderer, Unrendered};
-use crate::options::{ComparedSide, SideRole};
+use crate::layout::{self, Followed, Layout, LayoutError, Reading, Renderer, Unrendered, kustomization};
+use crate::options::{ComparedSide, LoadOptions, SideRole};
 use crate::{similar, yaml};
 
 /// Files named one by one in a message.
@@ -31,11 +31,17 @@ struct Place<'a> {
     side: ComparedSide,
 }
 
+/// Returns whether a folder has a kustomization or is a chart.
+pub(super) fn defines_its_files(folder: &Path) -> bool {
+    kustomization::NAMES.into_iter().chain([layout::CHART]).any(|name| folder.join(name).is_file())
+}
+
 /// Selects the files of a directory of this machine; `None` after an error.
 pub(super) fn select_in_folder(
     root: &Path,
     files: Vec<PathBuf>,
     side: ComparedSide,
+    options: &LoadOptions,
     found: &mut FoundSources,
 ) -> Option<Vec<(PathBuf, Reading)>> {
     let relative = |path: &Path| path.strip_prefix(root).map_or_else(|_| path.to_owned(), Path::to_owned);
@@ -50,7 +56,7 @@ pub(super) fn select_in_folder(
     };
     let shown = |path: &Path| shown(&root.join(path));
     let place = Place { git: None, shown: &shown, folder: root, side };
-    let layout = place.select(&paths, &read, found)?;
+    let layout = place.select(&paths, &read, options, found)?;
     Some(files.into_iter().filter_map(|path| layout.reads(&relative(&path)).map(|reading| (path, reading))).collect())
 }
 
@@ -59,6 +65,7 @@ pub(super) fn select_in_git(
     tree: &GitTree,
     of_ref: (&str, &str),
     side: ComparedSide,
+    options: &LoadOptions,
     found: &mut FoundSources,
 ) -> Option<Vec<(GitFile, Reading)>> {
     let shown = |path: &Path| format!("git:{}", tree.shown(path));
@@ -77,7 +84,7 @@ pub(super) fn select_in_git(
         document(&shown(path), &read.pop().map(|file| file.bytes).unwrap_or_default())
     };
     let place = Place { git: Some(of_ref), shown: &shown, folder: Path::new(of_ref.1), side };
-    let layout = place.select(&paths, &read, found)?;
+    let layout = place.select(&paths, &read, options, found)?;
     Some(files.into_iter().filter_map(|file| layout.reads(&file.path).map(|reading| (file, reading))).collect())
 }
 
@@ -95,66 +102,63 @@ fn document(name: &str, bytes: &[u8]) -> Result<Value, String> {
 }
 
 impl Place<'_> {
-    /// Selects, and reports what is left out.
+    /// Selects, has folders rendered, and reports what is left out.
     fn select(
         &self,
         paths: &BTreeSet<PathBuf>,
         read: &dyn Fn(&Path) -> Result<Value, String>,
+        options: &LoadOptions,
         found: &mut FoundSources,
     ) -> Option<Layout> {
         found.files_in_folders += paths.len();
         found.manifests_in_folders += paths.iter().filter(|path| is_manifest(path)).count();
-        match layout::select(paths, read) {
-            Ok(layout) => {
-                for followed in &layout.followed {
-                    found.warnings.extend(self.left_out(followed));
-                    found.labelled.extend(self.labelled(followed));
-                }
-                Some(layout)
-            }
-            Err(LayoutError::Unrendered(unrendered)) => {
-                found.must_be_rendered = true;
-                found.errors.push(self.unrendered(&unrendered));
-                None
-            }
-            Err(LayoutError::Invalid { file, message }) => {
+        let layout = match layout::select(paths, read) {
+            Ok(layout) => layout,
+            Err(LayoutError { file, message }) => {
                 let hint = "Correct it: it defines which files belong to the set.";
                 found.errors.push(error_in(&(self.shown)(&file), message, &[hint]));
-                None
+                return None;
+            }
+        };
+        found.warnings.extend(layout.followed.iter().filter_map(|followed| self.left_out(followed)));
+        for unrendered in &layout.unrendered {
+            let Some(render) = &options.render else {
+                found.must_be_rendered = true;
+                found.errors.push(self.unrendered(unrendered));
+                return None;
+            };
+            let folder = match unrendered.folder() {
+                below if below.as_os_str().is_empty() => self.folder.to_owned(),
+                below => self.folder.join(below),
+            };
+            match rendering::render(
+                unrendered.renderer,
+                &folder,
+                self.git.map(|(reference, _)| reference),
+                render,
+                found,
+            ) {
+                Ok(rendered) => found.add_rendered(rendered, true),
+                Err(error) => {
+                    let by_hand = error.lacks_program.then(|| self.unrendered(unrendered).hints);
+                    let mut error = rendering::error_of(&(self.shown)(&unrendered.file), error);
+                    error.hints.extend(by_hand.into_iter().flatten());
+                    found.errors.push(error);
+                    return None;
+                }
             }
         }
+        Some(layout)
     }
 
-    /// The warning about what a kustomization would change, and about files that it does not list.
+    /// The warning about files that a kustomization does not list.
     fn left_out(&self, followed: &Followed) -> Option<InputWarning> {
-        let mut parts = Vec::new();
-        let unapplied: Vec<String> =
-            followed.patches.iter().cloned().chain(followed.labels.iter().map(|it| format!("`{it}`"))).collect();
-        if !unapplied.is_empty() {
-            let subject = if followed.labels.is_empty() { "its patches are" } else { "its changes are" };
-            parts.push(format!("{subject} not applied: {}", unapplied.join(", ")));
-        }
-        if !followed.unlisted.is_empty() {
-            let files: Vec<String> = followed.unlisted.iter().map(|path| shown(path)).collect();
-            parts.push(format!("files that it does not list are left out: {}", listed(&files, NAMED)));
-        }
-        (!parts.is_empty()).then(|| InputWarning {
+        let files: Vec<String> = followed.unlisted.iter().map(|path| shown(path)).collect();
+        (!files.is_empty()).then(|| InputWarning {
             code: "kustomization",
-            message: format!("not rendered; {}", parts.join("; ")),
+            message: format!("files that it does not list are left out: {}", listed(&files, NAMED)),
             position: Position { file: (self.shown)(&followed.file), line: 0, column: 0 },
         })
-    }
-
-    /// The error if the files hold objects other than CRDs, whose selectors labels can change.
-    fn labelled(&self, followed: &Followed) -> Option<Labelled> {
-        let label = followed.labels.first()?;
-        let unrendered = Unrendered {
-            file: followed.file.clone(),
-            renderer: Renderer::Kustomize,
-            reason: format!("it has the field `{label}`"),
-        };
-        let files = followed.files.iter().map(|path| (self.shown)(path)).collect();
-        Some(Labelled { files, error: self.unrendered(&unrendered) })
     }
 
     /// The error for a folder that has to be rendered, with the commands that render it.

@@ -15,6 +15,11 @@ use serde_json::Value;
 /// Most fields that a remedy names.
 const SHOWN: usize = 4;
 
+/// Most fields of one parent, and most that are new among them, where a new name is looked for. Every lost field is
+/// compared with all of these.
+const SIBLINGS: usize = 300;
+const NEW_NAMES: usize = 30;
+
 /// The remedy for a field that another version lacks.
 pub(super) fn between_versions(upgrade: &Upgrade<'_>, change: &DefinitionChange, _: Verdict) -> Option<String> {
     let to = change.version.as_deref().unwrap_or_default();
@@ -125,8 +130,8 @@ fn with_conversion<'a>(crd: &Crd<'a>, version: &str) -> Vec<&'a str> {
 
 /// The field of the other version that this one may have become: one of the same parent and type that only the other
 /// version has, with a name like it, or the only one where only this field is gone.
-pub(in crate::rules) fn renamed_to(
-    upgrade: &Upgrade<'_>,
+pub(in crate::rules) fn renamed_to<'u>(
+    upgrade: &'u Upgrade<'_>,
     (from, to): (&str, &str),
     path: &[SchemaStep],
 ) -> Option<String> {
@@ -134,17 +139,23 @@ pub(in crate::rules) fn renamed_to(
     let before = SchemaStep::follow(parent, upgrade.schemas.old.get(from)?)?;
     let after = SchemaStep::follow(parent, upgrade.schemas.new.get(to)?)?;
     let kind = before.properties.get(name)?.kind;
-    let only_in = |one: &Schema, other: &Schema| -> Vec<String> {
-        let names = one.properties.iter().filter(|(_, field)| field.kind == kind).map(|(name, _)| name.clone());
-        names.filter(|name| !other.properties.contains_key(name)).collect()
+    if before.properties.len().max(after.properties.len()) > SIBLINGS {
+        return None;
+    }
+    let only_in = |one: &'u Schema, other: &'u Schema| {
+        let names = one.properties.iter().filter(move |(_, field)| field.kind == kind).map(|(name, _)| name);
+        names.filter(|name| !other.properties.contains_key(*name))
     };
-    let (gone, come) = (only_in(before, after), only_in(after, before));
+    let come: Vec<&String> = only_in(after, before).take(NEW_NAMES + 1).collect();
     match come.as_slice() {
-        [only] if gone.len() == 1 => Some(only.clone()),
-        _ => come
-            .into_iter()
-            .max_by(|one, other| likeness(name, one).total_cmp(&likeness(name, other)))
-            .filter(|other| resembles(name, other)),
+        [] => None,
+        [only] if only_in(before, after).take(2).count() == 1 => Some((*only).clone()),
+        come if come.len() > NEW_NAMES => None,
+        come => {
+            let alike = |other: &String| likeness(name, other);
+            let best = come.iter().max_by(|one, other| alike(one).total_cmp(&alike(other)))?;
+            resembles(name, best).then(|| (*best).clone())
+        }
     }
 }
 
