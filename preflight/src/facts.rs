@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
+use crate::derived_crds::DerivedCrds;
 
 mod needs;
 mod pod_admission;
@@ -198,13 +199,24 @@ pub struct ChangeSet {
     /// it so.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub early_backends: BTreeSet<ObjectKey>,
+    /// Changes of CRDs that controllers make from objects of this change set. They follow from the changes and the
+    /// answers, so a facts file does not have them.
+    #[serde(skip)]
+    pub derived: DerivedCrds,
 }
 
 impl ChangeSet {
-    /// Finds the change of one object.
+    /// Finds the change of one object, or of a CRD that follows from the change of another one.
     #[must_use]
     pub fn find(&self, key: &ObjectKey) -> Option<&Change> {
-        self.changes.iter().find(|change| change.object.key() == *key)
+        let derived = self.derived.changes.iter().map(|derived| &derived.change);
+        self.changes.iter().chain(derived).find(|change| change.object.key() == *key)
+    }
+
+    /// The changes of CRDs: those of the change set, then those that follow from changes of other objects.
+    pub fn crds(&self) -> impl Iterator<Item = &Change> {
+        let own = self.changes.iter().filter(|change| change.object.is_definition());
+        own.chain(self.derived.changes.iter().map(|derived| &derived.change))
     }
 }
 

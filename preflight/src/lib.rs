@@ -5,6 +5,7 @@ pub mod cascade;
 pub mod cause;
 pub mod custom;
 pub mod default_set;
+pub mod derived_crds;
 pub mod experiment;
 pub mod facts;
 mod glob;

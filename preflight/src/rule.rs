@@ -43,6 +43,8 @@ pub struct RuleMeta {
     /// True if the judgement depends on the manifests alone, and not on the server's version of an object: it is not
     /// repeated right before the write.
     pub judges_manifests_only: bool,
+    /// True if the rule judges CRDs that controllers make from other objects, too.
+    pub judges_derived_crds: bool,
 }
 
 impl RuleMeta {
@@ -60,6 +62,7 @@ impl RuleMeta {
         is_custom: false,
         compares_the_whole: false,
         judges_manifests_only: false,
+        judges_derived_crds: false,
     };
 }
 

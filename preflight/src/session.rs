@@ -5,10 +5,12 @@ use std::borrow::Borrow;
 
 use pushback_objects::finding::{Finding, Severity};
 use pushback_objects::object::ObjectRef;
+use pushback_objects::remedy::{Remedy, RemedyKind};
 use serde_json::{Map, Value};
 
 use crate::custom;
 use crate::default_set::LeftOut;
+use crate::derived_crds::{DerivedCrds, PendingCrds};
 use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
@@ -46,6 +48,8 @@ pub struct Session {
     loosened: Vec<Loosened>,
     /// Number of objects affected by each waived finding before, by fingerprint.
     accepted: Accepted,
+    /// CRDs that follow from the changes, until it is known which of them the API server has.
+    pending_crds: Option<PendingCrds>,
 }
 
 #[derive(Debug)]
@@ -66,7 +70,7 @@ impl Session {
         facts.rules = selection.relied_on();
         let Selection { rules, loosened, loosening, off, left_out, accepted, .. } = selection;
         let told = loosened.iter().map(|loosened| loosened.finding(loosening)).collect();
-        let runs = rules
+        let runs: Vec<Run> = rules
             .into_iter()
             .map(|selected| Run {
                 ending: reason_to_skip(&selected, &facts.cluster).map(Ending::Skipped),
@@ -76,7 +80,10 @@ impl Session {
                 memory: Memory::default(),
             })
             .collect();
-        Self { facts, runs, asked: Needs::new(), told, off, left_out, loosened, accepted }
+        let judges_crds = |run: &Run| run.ending.is_none() && run.selected.rule.meta().judges_derived_crds;
+        facts.changes.derived = DerivedCrds::default();
+        let pending_crds = runs.iter().any(judges_crds).then(|| PendingCrds::new(&facts.changes));
+        Self { facts, runs, asked: Needs::new(), told, off, left_out, loosened, accepted, pending_crds }
     }
 
     /// Starts a run without answers.
@@ -91,6 +98,15 @@ impl Session {
         for need in std::mem::take(&mut self.asked) {
             let reason = "it was asked for and not answered".to_owned();
             self.facts.answers.entry(need).or_insert(Answer::Unable { reason });
+        }
+        if let Some(pending) = self.pending_crds.take() {
+            let open = pending.needs().into_iter().filter(|need| !self.facts.answers.contains_key(need));
+            self.asked.extend(open);
+            if !self.asked.is_empty() {
+                self.pending_crds = Some(pending);
+                return self.asked.clone();
+            }
+            self.facts.changes.derived = pending.settle(&self.facts.answers);
         }
         for run in self.runs.iter_mut().filter(|run| run.ending.is_none()) {
             run.advance(&self.facts);
@@ -177,6 +193,12 @@ impl Session {
             let remedies = registry::remedies(&self.facts, finding).into_iter();
             finding.remedies = remedies.map(|remedy| remedy.among(&running, is_default_set)).collect();
         }
+        for finding in &mut report.findings {
+            finding.derived_from = self.facts.changes.derived.source_of(&finding.object.key()).cloned();
+            if finding.derived_from.is_some() {
+                finding.remedies.retain(is_for_derived_crd);
+            }
+        }
         let Self { off, left_out, loosened, facts, .. } = self;
         (RunReport { off, left_out, loosened, ..report }, facts)
     }
@@ -203,6 +225,15 @@ impl Run {
                 }
             }
         }
+    }
+}
+
+/// Returns whether a way out exists for a CRD that a controller writes: the run itself can neither bridge nor keep it.
+fn is_for_derived_crd(remedy: &Remedy) -> bool {
+    match remedy.kind {
+        RemedyKind::MoveObjects | RemedyKind::Keep => false,
+        RemedyKind::Change => remedy.commands.is_empty(),
+        _ => true,
     }
 }
 

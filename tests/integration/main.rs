@@ -24,6 +24,7 @@ mod create_strategy;
 mod custom_rules;
 mod decided;
 mod default_set;
+mod derived_crds;
 mod derived_models;
 mod destructive_change;
 mod diff_crds;
@@ -138,6 +139,7 @@ fn all_tests() -> Vec<TestCase> {
         crd_pairs::tests(),
         decided::tests(),
         default_set::tests(),
+        derived_crds::tests(),
         derived_models::tests(),
         destructive_change::tests(),
         diff_crds::tests(),

@@ -199,6 +199,7 @@ impl Plan {
             early_backends: conversion_backends::early(&self.objects, &self.graph, &self.conversions)
                 .map(ObjectRef::key)
                 .collect(),
+            ..ChangeSet::default()
         }
     }
 

@@ -150,6 +150,9 @@ pub struct Finding {
     pub severity: Severity,
     /// The object that the finding is about.
     pub object: ObjectRef,
+    /// The object that a controller makes this CRD from, if the run changes that object and not the CRD itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived_from: Option<ObjectRef>,
     /// Position in the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<Position>,

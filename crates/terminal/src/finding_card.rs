@@ -143,6 +143,7 @@ impl<'f> FindingCard<'f> {
         let facts = [
             ("object", self.object.clone()),
             ("path", self.finding.path.clone()),
+            ("source", self.finding.derived_from.as_ref().map(ToString::to_string)),
             ("also", self.also_in.clone()),
             ("old", value(&self.finding.old)),
             ("new", value(&self.finding.new)),

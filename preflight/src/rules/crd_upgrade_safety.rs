@@ -5,6 +5,7 @@ pub(super) mod backend;
 mod checks;
 mod clients;
 pub(super) mod deletion;
+mod derived;
 mod invalid;
 mod live;
 pub(super) mod lost_field;
@@ -39,7 +40,7 @@ use crate::rule::{Checked, Judgement, Memory, Order, Rule, RuleMeta, Setting, Se
 use checks::{Check, OnlyRejects, Refused, Versions};
 use profile::Profile;
 pub(crate) use subject::NAME;
-use subject::{Subject, is_crd, sides};
+use subject::{Subject, sides};
 
 use super::levels::{Level, Levels};
 use super::planned_objects::PlannedObjects;
@@ -106,6 +107,7 @@ static META: RuleMeta = RuleMeta {
             version that is removed, or where it is deleted or replaced; the Service of a conversion webhook that the manifests \
             do not have, and whether a Pod is behind it; the CRDs of the cluster where one gets a new name",
     unasked: &[("liveObjects", "auto")],
+    judges_derived_crds: true,
     ..RuleMeta::COMMON
 };
 
@@ -126,8 +128,7 @@ impl Rule for CrdUpgradeSafety {
 
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
         changes
-            .changes
-            .iter()
+            .crds()
             .filter(|change| deletion::concerns(change))
             .flat_map(|change| deletion::needs(change, changes))
             .chain(backend::needs(changes))
@@ -198,11 +199,11 @@ pub(crate) fn answered_by_converting_objects() -> impl Iterator<Item = &'static 
 }
 
 fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked {
-    let changes = &facts.changes.changes;
-    let size = |change: &Change| change.positions.as_ref().map_or(0, |positions| positions.node_count());
-    let analysis = |change: &Change| Analysis::of(change, facts, settings);
+    let changes: Vec<&Change> = facts.changes.crds().collect();
+    let size = |change: &&Change| change.positions.as_ref().map_or(0, |positions| positions.node_count());
+    let analysis = |change: &&Change| Analysis::of(change, facts, settings);
     let Analyses(analyses) =
-        memory.keep(|| Analyses(parallel::map_heaviest_first(changes, size, stack::SIZE, analysis)));
+        memory.keep(|| Analyses(parallel::map_heaviest_first(&changes, size, stack::SIZE, analysis)));
     // Objects are listed only if a finding depends on them.
     let needs: BTreeSet<&Need> =
         analyses.iter().flat_map(|analysis| &analysis.findings).filter_map(|found| found.objects.as_ref()).collect();
@@ -217,7 +218,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
     // A definition may have tens of thousands of findings, each with a witness: move them, do not copy.
     let Analyses(analyses) = memory.take().unwrap_or_default();
     let mut judgement = Judgement::default();
-    for (change, analysis) in changes.iter().zip(analyses).filter(|(change, _)| is_crd(change)) {
+    for (change, analysis) in changes.into_iter().zip(analyses) {
         if deletion::concerns(change) {
             deletion::check(&DELETION, change, facts, &mut judgement);
         }
@@ -230,6 +231,7 @@ fn judge(facts: &Facts, settings: &OwnSettings, memory: &mut Memory) -> Checked 
         }
     }
     judgement.findings.extend(backends);
+    derived::check(facts, &mut judgement);
     names::check(facts, &mut judgement.findings);
     let has_app = !facts.changes.app.is_empty();
     judgement.findings =
@@ -245,10 +247,9 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
     }
     let of_the_kind = |change: &Change| {
         let crd = change.live.as_deref().map(Crd::of);
-        is_crd(change) && crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)
+        crd.is_some_and(|crd| crd.group() == group && crd.kind() == kind)
     };
-    let changes = &facts.changes.changes;
-    match changes.iter().enumerate().find(|(_, change)| of_the_kind(change)) {
+    match facts.changes.crds().enumerate().find(|(_, change)| of_the_kind(change)) {
         // Most kinds of a directory have no objects in it, so their schemas are not built.
         Some((index, change)) if !deletion::concerns(change) && !page.is_empty() => {
             let analysis = memory.get().and_then(|Analyses(analyses)| analyses.get(index));
@@ -267,7 +268,7 @@ fn fold(facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[
     }
 }
 
-/// The analyses of all changes, in their order.
+/// The analyses of the changes of all CRDs, in their order.
 #[derive(Default)]
 struct Analyses(Vec<Analysis>);
 
@@ -293,12 +294,9 @@ struct Analysis {
 }
 
 impl Analysis {
-    /// The analysis of a change; empty if it is not about a definition.
+    /// The analysis of the change of a CRD.
     fn of(change: &Change, facts: &Facts, settings: &OwnSettings) -> Self {
         let mut analysis = Self::default();
-        if !is_crd(change) {
-            return analysis;
-        }
         let mut invalid = Vec::new();
         invalid::check(change, &facts.cluster, &mut invalid);
         let without_objects =

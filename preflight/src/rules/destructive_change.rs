@@ -140,6 +140,7 @@ static META: RuleMeta = RuleMeta {
     needs: "where anything is deleted or replaced, lists of the metadata of all objects that it can own; the volume of a \
             claim that is deleted; where a namespace is deleted, a list of everything in it; where a CRD is deleted and \
             CRDUpgradeSafety does not run, a list of the objects of its kind",
+    judges_derived_crds: true,
     unasked: &[("failMode", "open"), ("losses", "irreversible"), ("unlisted", "warn")],
     ..RuleMeta::COMMON
 };
@@ -176,11 +177,13 @@ impl Rule for DestructiveChange {
         let mut judge = Judge { facts, settings: &settings, judgement: Judgement::default() };
         for change in &facts.changes.changes {
             namespace::check(&mut judge, change);
-            definition(&mut judge, change);
             storage::check(&mut judge, change);
             workload::check(&mut judge, change);
             webhooks::check(&mut judge, change);
             policies::check(&mut judge, change);
+        }
+        for change in facts.changes.crds() {
+            definition(&mut judge, change);
         }
         share::check(&mut judge);
         dependents::check(&mut judge);
@@ -205,7 +208,7 @@ fn definitions_to_list(facts: &Facts, settings: &OwnSettings) -> Needs {
     if !judges_definitions(facts, settings) {
         return Needs::new();
     }
-    let deleted = facts.changes.changes.iter().filter(|change| deletion::concerns(change));
+    let deleted = facts.changes.crds().filter(|change| deletion::concerns(change));
     deleted.flat_map(|change| deletion::needs(change, &facts.changes)).collect()
 }
 

@@ -47,6 +47,7 @@ static META: RuleMeta = RuleMeta {
     ],
     needs: "the live definition, and all objects of its kind where its versions or its conversion change",
     default: false,
+    judges_derived_crds: true,
     ..RuleMeta::COMMON
 };
 
@@ -65,10 +66,9 @@ impl Rule for ExistingObjects {
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, memory: &mut Memory) -> Checked {
-        let changes = &facts.changes.changes;
         // The schemas are read when the first page comes, and kept for all others.
-        memory.keep(|| AllSchemas(changes.iter().map(|_| OnceLock::new()).collect()));
-        let subjects: Vec<Subject<'_>> = changes.iter().filter_map(Subject::of).collect();
+        memory.keep(|| AllSchemas(facts.changes.crds().map(|_| OnceLock::new()).collect()));
+        let subjects: Vec<Subject<'_>> = facts.changes.crds().filter_map(Subject::of).collect();
         let needs: Needs = subjects.iter().filter_map(|it| Need::objects_of(&it.live)).collect();
         if needs.iter().any(|need| !facts.answers.contains_key(need)) {
             return Checked::More(needs);
@@ -81,7 +81,7 @@ impl Rule for ExistingObjects {
     }
 
     fn fold(&self, facts: &Facts, need: &Need, memory: &Memory, state: &mut Value, page: &[&Value]) {
-        let changes = facts.changes.changes.iter().enumerate();
+        let changes = facts.changes.crds().enumerate();
         let subject = changes.filter_map(|(index, change)| Some((index, Subject::of(change)?)));
         let Some((index, subject)) =
             subject.into_iter().find(|(_, subject)| Need::objects_of(&subject.live).as_ref() == Some(need))

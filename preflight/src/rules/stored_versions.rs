@@ -45,6 +45,7 @@ static META: RuleMeta = RuleMeta {
     needs: "the live definition with its status; the number of its objects where a finding is about them; the objects where \
             a version is removed that nothing is stored in, for their field owners",
     on_directory: false,
+    judges_derived_crds: true,
     ..RuleMeta::COMMON
 };
 
@@ -55,8 +56,7 @@ impl Rule for StoredVersions {
 
     fn plan(&self, changes: &ChangeSet, _settings: &Settings) -> Needs {
         changes
-            .changes
-            .iter()
+            .crds()
             .filter_map(Subject::of)
             .filter(Subject::concerns_objects)
             .filter_map(|it| Need::count_of(&it.live))
@@ -64,7 +64,7 @@ impl Rule for StoredVersions {
     }
 
     fn check(&self, facts: &Facts, _settings: &Settings, _memory: &mut Memory) -> Checked {
-        let subjects: Vec<Subject<'_>> = facts.changes.changes.iter().filter_map(Subject::of).collect();
+        let subjects: Vec<Subject<'_>> = facts.changes.crds().filter_map(Subject::of).collect();
         let has_objects = |it: &&Subject<'_>| it.objects(facts) != Ok(Counted { objects: 0, more: false });
         let owned = subjects.iter().filter(|it| !it.gone().is_empty()).filter(has_objects);
         let needs: Needs = owned
@@ -78,8 +78,8 @@ impl Rule for StoredVersions {
         for subject in &subjects {
             subject.check(facts, &mut judgement.findings);
         }
-        let unknown = facts.changes.changes.iter().filter(|change| change.object.is_definition());
-        let unknown = unknown.filter(|change| change.operation == Operation::Update && change.live.is_none());
+        let unknown =
+            facts.changes.crds().filter(|change| change.operation == Operation::Update && change.live.is_none());
         judgement.unable.extend(unknown.map(|change| format!("{}: the live definition is not known", change.object)));
         Checked::Done(judgement)
     }

@@ -12,7 +12,7 @@ use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef, is_custom_group}
 use pushback_objects::source::PathSegment;
 use serde_json::{Value, json};
 
-use super::subject::{NAME, is_crd};
+use super::subject::NAME;
 use crate::facts::{Answer, Change, ChangeSet, ClusterSide, Facts, Need, Needs, Operation};
 use crate::service_backend::{selector, selects};
 
@@ -74,7 +74,7 @@ impl<'a> Subject<'a> {
     }
 
     fn all(changes: &'a ChangeSet) -> impl Iterator<Item = Self> {
-        let changed = changes.changes.iter().filter(|change| is_crd(change) && change.operation != Operation::Delete);
+        let changed = changes.crds().filter(|change| change.operation != Operation::Delete);
         let changed = changed.filter_map(|change| Self::new(change.after()?, Some(change)));
         let kept = changes.kept.iter().filter(|kept| ObjectRef::of(kept).is_definition());
         changed.chain(kept.filter_map(|kept| Self::new(kept, None)))

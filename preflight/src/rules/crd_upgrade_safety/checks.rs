@@ -162,7 +162,7 @@ const KEEP_UNKNOWN: Remedy = Remedy::Text(
 );
 
 /// All checks, those of the definition as a whole first.
-const ROWS: [Check; 62] = [
+const ROWS: [Check; 63] = [
     Check {
         validator: "NoScopeChange",
         refused: Refused::At(&["spec.scope"]),
@@ -256,6 +256,7 @@ const ROWS: [Check; 62] = [
         "another CRD of the group has one of the names already, so that the server does not accept it",
     ),
     row("invalid", "the API server would refuse the definition"),
+    row(super::derived::CHECK, "an object that a controller makes a CRD from cannot be read"),
     row(DELETION, "the definition is deleted, with all objects of its kind"),
     row(
         "crdReplacement",

@@ -12,7 +12,7 @@ use pushback_objects::object::{ObjectExt, ObjectRef};
 use pushback_objects::source::PathSegment;
 use serde_json::{Value, json};
 
-use super::subject::{NAME, is_crd};
+use super::subject::NAME;
 use crate::facts::{Change, ChangeSet, Facts, Folded, Need, Operation};
 use crate::rules::counters::entry;
 
@@ -81,7 +81,7 @@ struct Request<'f> {
 }
 
 fn requests(changes: &ChangeSet) -> Vec<Request<'_>> {
-    let written = changes.changes.iter().filter(|change| is_crd(change) && change.operation.applies());
+    let written = changes.crds().filter(|change| change.operation.applies());
     written.filter_map(request).collect()
 }
 
@@ -165,7 +165,7 @@ pub(super) fn check(facts: &Facts, findings: &mut Vec<Finding>) {
                 owners.insert(name.clone(), Owner { name: name.clone(), names: held(definition), is_deleted: false });
             }
         }
-        for change in facts.changes.changes.iter().filter(|change| is_crd(change) && change.object.name != *own) {
+        for change in facts.changes.crds().filter(|change| change.object.name != *own) {
             let name = &change.object.name;
             if change.ends_live_object() && change.operation == Operation::Delete {
                 if let Some(owner) = owners.get_mut(name) {

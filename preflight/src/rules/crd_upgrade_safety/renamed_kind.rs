@@ -9,7 +9,6 @@ use pushback_objects::finding::Finding;
 use pushback_objects::invocation::quoted;
 use pushback_objects::remedy::{Remedy, RemedyKind};
 
-use super::subject::is_crd;
 use crate::facts::{Change, Facts, Operation};
 use crate::rules::remedies::kubectl;
 
@@ -63,7 +62,7 @@ pub(super) fn copy_objects(facts: &Facts, finding: &Finding) -> Option<Remedy> {
 
 /// The created CRD with the same schema in a version that both serve, and that version.
 fn successor<'f>(facts: &'f Facts, old: &Crd<'_>) -> Option<(&'f Change, String)> {
-    let created = facts.changes.changes.iter().filter(|change| is_crd(change) && change.operation == Operation::Create);
+    let created = facts.changes.crds().filter(|change| change.operation == Operation::Create);
     created.filter_map(|change| Some((change, common_version(old, &Crd::of(change.after()?))?))).next()
 }
 
