@@ -12,6 +12,7 @@ pub mod filters;
 pub mod help;
 pub mod history;
 pub mod inspect;
+pub mod judge;
 pub mod list;
 pub mod logs;
 pub mod man;
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Check(check::CheckArgs),
     /// Save what apply would change, to be looked at and applied later; show a saved plan
     Plan(plan::PlanCommandArgs),
+    /// Judge changes of CRDs for other programs: a JSON request per line in, a JSON response per line out
+    Judge(judge::JudgeArgs),
     /// Check that a report, a saved plan, facts and this program belong together
     Verify(verify::VerifyArgs),
     /// Show an app's objects and how they are
@@ -134,6 +137,7 @@ impl Command {
             Self::Diff(arguments) => diff::run(global, arguments).await,
             Self::Check(arguments) => check::run(global, arguments).await,
             Self::Plan(arguments) => plan::run(global, arguments).await,
+            Self::Judge(_) => judge::run(global),
             Self::Verify(arguments) => verify::run(global, &arguments),
             Self::Inspect(arguments) => screen::simple(global, inspect::run(global, arguments).await),
             Self::List(arguments) => screen::simple(global, list::run(global, arguments).await),
@@ -258,7 +262,8 @@ impl Cli {
 }
 
 /// Commands that need no cluster, with the other global options that mean nothing to them.
-const LEFT_OUT: [(&str, &[&str]); 6] = [
+const LEFT_OUT: [(&str, &[&str]); 7] = [
+    ("judge", &["output", "color", "verbose"]),
     ("rules", &[]),
     ("verify", &[]),
     ("version", &[]),

@@ -142,6 +142,11 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
+/// Both CRDs of all pairs.
+pub(crate) fn all_crds() -> Vec<(Value, Value)> {
+    pairs().iter().map(|pair| (pair.before(), pair.after())).collect()
+}
+
 /// All pairs, by file and in its order.
 fn pairs() -> Vec<Pair> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/crd-pairs");

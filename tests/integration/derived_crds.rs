@@ -83,6 +83,6 @@ fn bundle_of_olm_is_judged_by_its_crds() {
     let cluster = format!("dir:{}/manifests", manifests("old"));
     for new in [manifests("new"), manifests("new") + "/manifests"] {
         let report = pushback.run(&["check", "-f", &new, "--cluster", &cluster, "-o", "json"]).expect(10).json();
-        assert_eq!(breaking(&report), BTreeSet::from(["memcacheds.cache.example.com type / 17:22".to_owned()]));
+        assert_eq!(breaking(&report), BTreeSet::from(["memcacheds.cache.example.com type / 19:22".to_owned()]));
     }
 }

@@ -23,11 +23,12 @@ pub(crate) fn tests() -> Vec<TestCase> {
     ]
 }
 
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 16] = [
     "conversion",
     "conversion-webhook",
     "from-helm",
     "from-kapp",
+    "judge",
     "kustomize",
     "operator",
     "operator-upgrade-bad",

@@ -44,6 +44,7 @@ mod helm_annotations;
 mod hostile;
 mod hostile_definitions;
 mod hot_fixes;
+mod judge;
 mod judged;
 mod kapp;
 mod kapp_behaviour;
@@ -159,6 +160,7 @@ fn all_tests() -> Vec<TestCase> {
         hostile_definitions::tests(),
         helm_annotations::tests(),
         hot_fixes::tests(),
+        judge::tests(),
         judged::tests(),
         kapp::tests(),
         kapp_behaviour::tests(),

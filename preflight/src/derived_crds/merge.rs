@@ -24,7 +24,7 @@ fn merged(old: Option<&Value>, new: Option<&Value>, live: Option<&Value>) -> Opt
         (Some(Value::Array(old)), Some(Value::Array(new)), Some(Value::Array(live)))
             if [old, new, live].iter().all(|list| are_named(list)) =>
         {
-            // Versions: in the order of the new list, as nobody reads it.
+            // Versions: in the order of the new list, which does not matter.
             let find = |list: &[Value], name: &Value| list.iter().find(|item| item["name"] == *name).cloned();
             let merged = |item: &Value| {
                 let (old, live) = (find(old, &item["name"]), find(live, &item["name"]));

@@ -1,4 +1,4 @@
-//! Schemas of SimpleSchema, and input that nobody has checked.
+//! Schemas of SimpleSchema, and hostile input.
 
 use proptest::prelude::*;
 
