@@ -141,6 +141,11 @@ fn default_columns() -> Vec<Value> {
 ///
 /// Source: gobuffalo/flect `plural_rules.go`, which kro calls.
 const PLURALS: &[(&str, &str)] = &[
+    ("fish", "fish"),
+    ("crisis", "crises"),
+    ("thesis", "theses"),
+    ("tomato", "tomatoes"),
+    ("stadium", "stadiums"),
     ("child", "children"),
     ("human", "humans"),
     ("man", "men"),
@@ -166,6 +171,7 @@ const PLURALS: &[(&str, &str)] = &[
     ("cookie", "cookies"),
     ("tive", "tives"),
     ("eaf", "eaves"),
+    ("arf", "arves"),
     ("lf", "lves"),
     ("fe", "ves"),
     ("ay", "ays"),
@@ -174,7 +180,10 @@ const PLURALS: &[(&str, &str)] = &[
     ("quy", "quies"),
     ("uy", "uys"),
     ("y", "ies"),
+    ("ium", "ia"),
+    ("seum", "seums"),
     ("imum", "ima"),
+    ("trum", "tra"),
     ("atum", "ata"),
     ("trix", "trices"),
     ("opsis", "opses"),
@@ -197,8 +206,14 @@ const PLURALS: &[(&str, &str)] = &[
     ("s", "s"),
 ];
 
+/// Whole words with their plural. A longer word that ends like one of them follows the endings.
+const WHOLE_WORDS: &[(&str, &str)] = &[("alias", "aliases"), ("axis", "axes"), ("ox", "oxen")];
+
 /// The plural of a kind in lower case.
 fn pluralized(word: &str) -> String {
+    if let Some((_, plural)) = WHOLE_WORDS.iter().find(|(singular, _)| *singular == word) {
+        return (*plural).to_owned();
+    }
     for (singular, plural) in PLURALS {
         if word.ends_with(plural) {
             return word.to_owned();
@@ -227,6 +242,8 @@ mod tests {
             ("webapps", "webapps"),
             ("database", "databases"),
             ("dns", "dns"),
+            ("alias", "aliases"),
+            ("useralias", "useralias"),
             ("y", "ies"),
             ("", "s"),
         ] {

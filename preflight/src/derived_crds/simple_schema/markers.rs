@@ -248,7 +248,12 @@ fn number(name: &str, value: &str) -> Result<Value, String> {
     if let Ok(whole) = value.parse::<i64>() {
         return Ok(whole.into());
     }
-    let number = value.parse::<f64>().ok().and_then(Number::from_f64);
+    let parsed = value.parse::<f64>().ok();
+    // `1e2` is written as 100.
+    if let Some(whole) = parsed.and_then(|number| format!("{number}").parse::<i64>().ok()) {
+        return Ok(whole.into());
+    }
+    let number = parsed.and_then(Number::from_f64);
     number.map(Value::Number).ok_or_else(|| format!("marker {name}: expected a number"))
 }
 

@@ -33,6 +33,7 @@ fn type_and_markers_become_a_schema() {
             "integer | default=3 minimum=1 maximum=1.5",
             json!({"type": "integer", "default": 3, "minimum": 1, "maximum": 1.5}),
         ),
+        ("integer | minimum=1e2", json!({"type": "integer", "minimum": 100})),
         ("boolean | default=true", json!({"type": "boolean", "default": true})),
         (
             r#"[]string | default=["a", "b"]"#,
