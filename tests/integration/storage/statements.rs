@@ -33,13 +33,16 @@ struct Statement {
     /// Arguments of a command, and a part of what it prints.
     run: Option<String>,
     prints: Option<String>,
-    /// A part of `docs/storage.md`.
+    /// A part of `docs/storage.md` or `docs/conversion-plans.md`.
     docs: Option<String>,
     /// The same, with why not.
     declined: Option<String>,
     /// A file of the project.
     file: Option<String>,
 }
+
+/// Documents whose sentences answer statements.
+const BOOK: [&str; 2] = ["docs/storage.md", "docs/conversion-plans.md"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -85,7 +88,8 @@ fn every_statement_is_answered_by_what_exists() {
     for folder in ["tests/integration", "preflight/src", "crates", "src"] {
         sources(&root().join(folder), &mut code);
     }
-    let (book, place) = (one_line(&read(&root().join("docs/storage.md"))), place());
+    let book = BOOK.map(|page| one_line(&read(&root().join(page)))).join(" ");
+    let place = place();
     let (mut wrong, mut count) = (Vec::new(), 0);
     for Chapter { chapter, statements } in chapters {
         show(&format!("\n## {chapter}\n\n| statement | answer |\n|---|---|"));
@@ -111,7 +115,7 @@ fn every_statement_is_answered_by_what_exists() {
             for (words, how) in [(&statement.docs, "docs"), (&statement.declined, "declined")] {
                 let Some(words) = words else { continue };
                 if !book.contains(&one_line(words)) {
-                    wrong.push(format!("{said}: docs/storage.md does not say {words:?}"));
+                    wrong.push(format!("{said}: neither of {BOOK:?} says {words:?}"));
                 }
                 answers.push(format!("{how}: {words}"));
             }
