@@ -35,8 +35,8 @@ fn every_behaviour_names_a_test_that_exists() {
         if verdict.is_some_and(|verdict| !VERDICTS.iter().any(|known| verdict.as_str().starts_with(known))) {
             wrong.push(format!("no verdict: {line}"));
         }
-        let exists = match test.split_once(": ") {
-            Some((file, function)) => is_unit_test(&root.join(file), function),
+        let exists = match test.split_once(".rs::") {
+            Some((file, function)) => is_unit_test(&root.join(format!("{file}.rs")), function),
             None => integration.contains(test),
         };
         if !exists {
