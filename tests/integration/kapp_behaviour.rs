@@ -20,15 +20,17 @@ fn every_behaviour_names_a_test_that_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join(PAGE)).expect(PAGE);
     let integration: BTreeSet<String> = crate::all_tests().iter().map(TestCase::name).collect();
-    // A row without a verdict is a behaviour that is the same.
-    let row = Regex::new(r"^\| (.+?) \| (?:(.+) \| )?`([^`]+)` \|$").expect("a pattern");
+    // A row of a table differs, an item of a list is the same.
+    let row = Regex::new(r"^\| (?P<statement>.+) \| (?P<verdict>.+) \| `(?P<test>[^`]+)` \|$").expect("a pattern");
+    let item = Regex::new(r"^- (?P<statement>.+): `(?P<test>[^`]+)`$").expect("a pattern");
     let (mut statements, mut wrong) = (BTreeSet::new(), Vec::new());
-    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| kapp |")) {
-        let Some(cells) = row.captures(line) else {
-            wrong.push(format!("not a statement, perhaps a verdict, and a test: {line}"));
+    for line in page.lines().filter(|line| is_row(line) || line.starts_with("- ")) {
+        let pattern = if is_row(line) { &row } else { &item };
+        let Some(cells) = pattern.captures(line) else {
+            wrong.push(format!("not a statement, a verdict if it differs, and a test: {line}"));
             continue;
         };
-        let (statement, verdict, test) = (&cells[1], cells.get(2), &cells[3]);
+        let (statement, verdict, test) = (&cells["statement"], cells.name("verdict"), &cells["test"]);
         if !statements.insert(statement.to_owned()) {
             wrong.push(format!("twice: {statement}"));
         }
@@ -45,6 +47,10 @@ fn every_behaviour_names_a_test_that_exists() {
     }
     assert!(wrong.is_empty(), "{PAGE}:\n{}", wrong.join("\n"));
     assert!(statements.len() >= AT_LEAST, "{PAGE} has {} rows", statements.len());
+}
+
+fn is_row(line: &str) -> bool {
+    line.starts_with("| ") && !line.starts_with("| kapp |")
 }
 
 fn is_unit_test(file: &Path, function: &str) -> bool {
