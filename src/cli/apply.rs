@@ -27,7 +27,7 @@ use crate::run::write_loop::StopAfter;
 Examples:
   pushback apply -a shop -f shop/                            to the cluster of the kubeconfig
   pushback apply -a shop -f shop/ --cluster dir:rendered     into a folder of YAML
-  kustomize build . | pushback apply -a shop -f - --yes      from standard input
+  pushback apply -a shop -f overlays/prod                    an overlay, rendered with kustomize
   pushback apply --plan shop.plan                            exactly what was planned
 
 Exit codes: 0 done, 1 wrong input, 10 refused before anything was written, 11 the plan is stale or

@@ -71,9 +71,9 @@ impl fmt::Display for RenderedFolder {
     }
 }
 
-/// Rendered manifests.
+/// The text that a program has printed for a folder or chart.
 #[derive(Debug)]
-pub(super) struct Rendered {
+pub(super) struct RenderedText {
     /// The text that the program has printed.
     pub(super) bytes: Vec<u8>,
     /// The way from positions in this text to source files.

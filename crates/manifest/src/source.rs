@@ -59,7 +59,7 @@ enum Location {
     /// A file of a git ref, read together with the others of that ref.
     Git(Vec<u8>),
     /// The output of a program that has rendered a folder or chart.
-    Rendered(Vec<u8>),
+    RenderedBytes(Vec<u8>),
 }
 
 /// The sources that the inputs name.
@@ -381,7 +381,7 @@ impl Source {
         let failed = |error: io::Error| input_output(&self.name, &error);
         let bytes = match self.location {
             Location::StandardInput => read_limited(standard_input, limit).map_err(failed)?,
-            Location::Git(bytes) | Location::Rendered(bytes) => (bytes.len() <= limit).then_some(bytes),
+            Location::Git(bytes) | Location::RenderedBytes(bytes) => (bytes.len() <= limit).then_some(bytes),
             Location::InheritedPipe(path) => {
                 read_limited(&mut File::open(path).map_err(failed)?, limit).map_err(failed)?
             }

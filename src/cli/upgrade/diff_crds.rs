@@ -18,7 +18,7 @@ an object that was fine before, or a client, suffers.
 Examples:
   pushback upgrade diff-crds --old crds/v2.20 --new crds/v2.21
   pushback upgrade diff-crds --old git:v2.20:config/crd --new config/crd --output schema-diff.json
-  kustomize build config/crd | pushback upgrade diff-crds --old git:main:config/crd --new -
+  pushback upgrade diff-crds --old git:main:charts/op --new charts/op
   pushback upgrade diff-crds --old old.yaml --new new.yaml --fail-on warning
   pushback upgrade diff-crds --old old.yaml --new new.yaml --fail-on-verdict breaking
 

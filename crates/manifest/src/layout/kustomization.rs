@@ -59,7 +59,7 @@ impl Kustomization {
     }
 }
 
-/// Returns whether an entry that is no path here leads to another machine.
+/// Returns whether an entry, which is not a path here, leads to another machine.
 pub(crate) fn is_remote(entry: &str) -> bool {
     entry.contains("://") || entry.contains('@') || entry.contains('?') || is_host(entry)
 }

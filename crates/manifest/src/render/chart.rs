@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use super::kustomize::absolute;
 use super::template_lines::TemplateLines;
 use super::trace::Trace;
-use super::{HelmOptions, RenderError, Rendered, RenderedFolder, Renderer, SourceTree, open, sealed};
+use super::{HelmOptions, RenderError, RenderedFolder, RenderedText, Renderer, SourceTree, open, sealed};
 use crate::source::HELM;
 
 /// The chart of `helm:CHART[@VERSION]`.
@@ -75,7 +75,7 @@ pub(crate) fn render_chart(
     name: &ChartName,
     tree: SourceTree<'_>,
     options: &HelmOptions,
-) -> Result<Rendered, RenderError> {
+) -> Result<RenderedText, RenderError> {
     let Some(helm) = find_helm() else {
         return Err(RenderError::of_missing("no helm", "Install Helm 3 or 4."));
     };
@@ -118,7 +118,7 @@ pub(crate) fn render_chart(
         None => name.to_string(),
     };
     let folder = RenderedFolder { folder, program: helm.named.clone() };
-    Ok(Rendered { bytes, trace: Trace::Lines(trace), folder, scheme: HELM })
+    Ok(RenderedText { bytes, trace: Trace::Lines(trace), folder, scheme: HELM })
 }
 
 /// Default name of the release: that of the chart's folder or archive.

@@ -20,7 +20,7 @@ impl Checkout {
     ///
     /// # Errors
     /// The ref cannot be read, or its files cannot be written.
-    pub(crate) fn of(reference: &str) -> Result<Self, GitError> {
+    pub(crate) fn write(reference: &str) -> Result<Self, GitError> {
         let unwritten = |error: &dyn std::fmt::Display| GitError(format!("{reference} cannot be checked out: {error}"));
         let tree = GitTree::open(Path::new("."), reference, "")?;
         let directory = tempfile::tempdir().map_err(|error| unwritten(&error))?;

@@ -10,7 +10,9 @@ use pushback_objects::source::Document;
 use serde_json::Value;
 
 use super::trace::{SourceDocuments, Trace};
-use super::{RenderError, RenderOptions, Rendered, RenderedFolder, Renderer, SourceTree, open, resolve_dots, sealed};
+use super::{
+    RenderError, RenderOptions, RenderedFolder, RenderedText, Renderer, SourceTree, open, resolve_dots, sealed,
+};
 use crate::files::check_size;
 use crate::layout::kustomization::{self, is_remote};
 use crate::source::KUSTOMIZE;
@@ -53,7 +55,7 @@ pub(crate) fn render_kustomization(
     folder: &Path,
     tree: SourceTree<'_>,
     options: &RenderOptions,
-) -> Result<Rendered, RenderError> {
+) -> Result<RenderedText, RenderError> {
     let bases = Bases::read(folder, tree)?;
     if !options.allow_remote_bases
         && let Some((file, reason)) = bases.remote.first()
@@ -77,7 +79,7 @@ pub(crate) fn render_kustomization(
         RenderError::new(format!("{} cannot render it: {}", renderer.named, tree.without_checkout(&error)))
     })?;
     let folder = RenderedFolder { folder: tree.shown(folder), program: renderer.named.clone() };
-    Ok(Rendered { bytes, trace: Trace::Documents(bases.documents), folder, scheme: KUSTOMIZE })
+    Ok(RenderedText { bytes, trace: Trace::Documents(bases.documents), folder, scheme: KUSTOMIZE })
 }
 
 /// Returns a path that a program reads in whatever folder it runs, and not as an option.
@@ -145,7 +147,7 @@ impl Bases {
         let paths =
             paths.flat_map(|(field, value)| items(value).iter().map(move |item| (field, item["path"].as_str())));
         for (field, entry) in entries.chain(paths) {
-            // Inline YAML is no path.
+            // Inline YAML is not a path.
             let Some(entry) = entry.filter(|entry| !entry.is_empty() && !entry.contains('\n')) else { continue };
             let path = resolve_dots(&folder.join(entry));
             if let SourceTree::Ref(checkout) = tree

@@ -7,7 +7,7 @@ use crate::input::{InputError, error_in};
 use crate::layout::{Reading, Renderer};
 use crate::options::LoadOptions;
 use crate::render::{
-    ChartName, Checkout, RenderError, RenderOptions, Rendered, SourceTree, render_chart, render_kustomization,
+    ChartName, Checkout, RenderError, RenderOptions, RenderedText, SourceTree, render_chart, render_kustomization,
 };
 
 /// Renders `kustomize:DIR`.
@@ -74,7 +74,7 @@ pub(super) fn render(
     reference: Option<&str>,
     options: &RenderOptions,
     found: &mut FoundSources,
-) -> Result<Rendered, RenderError> {
+) -> Result<RenderedText, RenderError> {
     let folder_text = folder.to_string_lossy();
     let run = |folder: &Path, tree: SourceTree<'_>| match renderer {
         Renderer::Kustomize => render_kustomization(folder, tree, options),
@@ -101,13 +101,13 @@ impl FoundSources {
     /// Returns the files of a ref, which are written once.
     fn checkout(&mut self, reference: &str) -> Result<&Checkout, RenderError> {
         if !self.checkouts.contains_key(reference) {
-            let checkout = Checkout::of(reference).map_err(|error| RenderError::new(error.0))?;
+            let checkout = Checkout::write(reference).map_err(|error| RenderError::new(error.0))?;
             self.checkouts.insert(reference.to_owned(), checkout);
         }
         Ok(&self.checkouts[reference])
     }
 
-    fn add_named(&mut self, input: &str, rendered: Result<Rendered, RenderError>) {
+    fn add_named(&mut self, input: &str, rendered: Result<RenderedText, RenderError>) {
         match rendered {
             Ok(rendered) => self.add_rendered(rendered, false),
             Err(error) => self.errors.push(error_of(input, error)),
@@ -115,11 +115,11 @@ impl FoundSources {
     }
 
     /// Adds what a program has printed. The text is named after the folder, and has no file to show.
-    pub(super) fn add_rendered(&mut self, rendered: Rendered, is_found: bool) {
-        let Rendered { bytes, trace, folder, scheme } = rendered;
+    pub(super) fn add_rendered(&mut self, rendered: RenderedText, is_found: bool) {
+        let RenderedText { bytes, trace, folder, scheme } = rendered;
         let name = format!("{scheme}{}", folder.folder);
         self.rendered.push(folder);
-        let (reading, location) = (Reading::Objects, Location::Rendered(bytes));
+        let (reading, location) = (Reading::Objects, Location::RenderedBytes(bytes));
         self.sources.push(Source { name, is_found, reading, trace: Some(trace), location });
     }
 }
