@@ -319,7 +319,7 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn plugin_of_a_relative_path_entry_is_not_run() {
-        fn path(_: &str) -> Option<OsString> {
+        fn path(_: &str) -> Option<std::ffi::OsString> {
             Some("bin:.".into())
         }
         let options = ConnectOptions { environment: path, ..ConnectOptions::default() };
