@@ -197,7 +197,7 @@ fn upgrades_of_the_four_apps_store_what_was_announced() {
                 pushback.run(&[&arguments[..], &["--preflight=none", "--storage=bridge", "--wait=false"]].concat());
             assert_eq!(differences(&ran), [Value::Null; 0], "{name} {release}: {}", ran.stdout);
             let end = ran.end();
-            assert_eq!(end["exitCode"], 0, "{name} {release}: {end}");
+            assert_eq!(end["exitCode"], 0, "{name} {release}: {}", ran.stdout);
             writes += ["create", "update", "replace"]
                 .map(|word| end["done"][word].as_u64().unwrap_or_default())
                 .iter()

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use pushback_conversion::{likeness, resembles};
 use pushback_crd::definition::path::field_path;
-use pushback_crd::definition::{Crd, DefinitionChange, PairLoss, Strategy, Upgrade, listed, pair_losses};
+use pushback_crd::definition::{Crd, DefinitionChange, PairLoss, Strategy, Upgrade, converted_losses, listed};
 use pushback_crd::schema::Schema;
-use pushback_crd::schema::contain::SchemaStep;
+use pushback_crd::schema::contain::{Budget, SchemaStep};
+use pushback_crd::schema::pipeline::Resource;
 use pushback_crd::stack;
 use pushback_objects::finding::Verdict;
-use serde_json::Value;
 
 /// Most fields that a remedy names.
 const SHOWN: usize = 4;
@@ -64,8 +64,12 @@ pub(super) fn removed(upgrade: &Upgrade<'_>, change: &DefinitionChange, _: Verdi
 
 /// Fields that other versions need so that a removed version can be kept, as `, and keep spec.a in "v1" too`; empty if none.
 pub(super) fn needed_to_keep(upgrade: &Upgrade<'_>, version: &str) -> String {
-    let lost = |from: &Value, to: (&Value, &str)| pair_losses((from, version), to).unwrap_or_default();
-    let (old, new) = (upgrade.old.value, upgrade.new.value);
+    let Some(source) = upgrade.old_resource(version) else { return String::new() };
+    // Together they may take as much work as one comparison.
+    let budget = Budget::of_one();
+    let lost = |target: Option<Resource<'_>>| {
+        target.map(|target| converted_losses(&source, &target, upgrade.server, &budget)).unwrap_or_default()
+    };
     let storage = upgrade.old.versions.iter().find(|it| it.storage).map(|it| it.name);
     let is_stored = upgrade.old.stored_versions().contains(&version);
     let mut needed = BTreeSet::new();
@@ -74,8 +78,8 @@ pub(super) fn needed_to_keep(upgrade: &Upgrade<'_>, version: &str) -> String {
         let is_read_only = upgrade.new.version(other).is_some_and(|it| !it.storage);
         let read = Some(other).filter(|_| is_read_only && upgrade.old.version(other).is_some_and(|it| it.served));
         let ways = storage.filter(|storage| *storage != version && !is_stored).into_iter().chain(read);
-        let known: Vec<PairLoss> = stack::with_room(|| ways.flat_map(|way| lost(old, (old, way))).collect());
-        let losses = stack::with_room(|| lost(old, (new, other))).into_iter();
+        let known: Vec<PairLoss> = stack::with_room(|| ways.flat_map(|way| lost(upgrade.old_resource(way))).collect());
+        let losses = stack::with_room(|| lost(upgrade.new_resource(other))).into_iter();
         let losses = losses.filter(|loss| !known.iter().any(|known| known.includes(loss)));
         needed.extend(losses.map(|loss| (field_path(&loss.path), other)));
     }
