@@ -51,6 +51,7 @@ fn help_names_every_command_and_groups_the_flags() {
         "Options:",
         "App:",
         "Input:",
+        "Rendering:",
         "Plan:",
         "Filters:",
         "Diff:",

