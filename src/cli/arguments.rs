@@ -35,7 +35,8 @@ use crate::run::options::{
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// The cluster: `kube`, `dir:PATH` (a folder of YAML), or, to read from, `file:PATH` or `git:REF[:PATH]`
+    /// The cluster: `kube`, `dir:PATH` (a folder of YAML), or, to read from, `file:PATH`, `git:REF[:PATH]`,
+    /// `kustomize:DIR` or `helm:CHART`
     #[arg(long, global = true, default_value = "kube", env = "PUSHBACK_CLUSTER", hide_env_values = true)]
     pub cluster: String,
     /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the service account of a Pod]
@@ -239,7 +240,8 @@ impl From<AppArgs> for OptionalAppArgs {
 pub struct NewBaseArgs {
     /// Declare that a first release has no base. Objects of the input that are under another path of the same git ref
     /// are compared as moved; where the base exists, this is a warning
-    #[arg(long)]
+    // After --file and what belongs to it, wherever the two groups of arguments stand.
+    #[arg(long, display_order = 900)]
     pub new_base: bool,
 }
 
@@ -307,11 +309,12 @@ pub struct ReadingArgs {
     /// Follow symbolic links that lead out of a directory of -f
     #[arg(long, hide_short_help = true)]
     pub follow_links: bool,
-    #[command(flatten)]
-    pub rendering: RenderArgs,
     /// Allow an input without any object: everything that the app owns is deleted
     #[arg(long, hide_short_help = true)]
     pub dangerous_allow_empty_list_of_resources: bool,
+    // Last, since the heading of its group holds for every argument after it.
+    #[command(flatten)]
+    pub rendering: RenderArgs,
 }
 
 impl InputArgs {

@@ -35,10 +35,10 @@ edited, or another version has written them, 13 unreachable.")]
 pub struct CheckArgs {
     #[command(flatten)]
     app: OptionalAppArgs,
+    #[command(flatten, next_help_heading = "Input")]
+    base: NewBaseArgs,
     #[command(flatten)]
     input: InputArgs,
-    #[command(flatten)]
-    base: NewBaseArgs,
     #[command(flatten)]
     plan: PlanArgs,
     #[command(flatten)]

@@ -56,10 +56,10 @@ enum PlanCommand {
 pub struct MakePlanArgs {
     #[command(flatten)]
     app: PlanAppArgs,
+    #[command(flatten, next_help_heading = "Input")]
+    base: NewBaseArgs,
     #[command(flatten)]
     pub(super) input: InputArgs,
-    #[command(flatten)]
-    base: NewBaseArgs,
     #[command(flatten)]
     pub(super) plan: PlanArgs,
     #[command(flatten)]

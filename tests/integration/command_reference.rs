@@ -110,28 +110,109 @@ fn explained(argument: &Arg) -> String {
     cell(&format!("{help}{stop}{}{environment}", values(argument)))
 }
 
-/// A table for each group of flags, in the order of the help.
-fn tables<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
-    let mut groups: Vec<(String, Vec<&Arg>)> = Vec::new();
+/// The heading under which the help shows an argument.
+fn heading(argument: &Arg) -> &str {
+    match argument.get_help_heading() {
+        _ if argument.is_positional() => "Arguments",
+        Some(heading) => heading,
+        None => "Options",
+    }
+}
+
+fn row(argument: &Arg) -> String {
+    format!("| {} | {} | {} |\n", typed(argument), explained(argument), default(argument))
+}
+
+/// Arguments by heading, in the order of the help.
+fn by_heading<'a>(arguments: impl Iterator<Item = &'a Arg>) -> Vec<(&'a str, Vec<&'a Arg>)> {
+    let mut groups: Vec<(&str, Vec<&Arg>)> = Vec::new();
     for argument in arguments.filter(|argument| !argument.is_hide_set()) {
-        let group = match argument.get_help_heading() {
-            _ if argument.is_positional() => "Arguments",
-            Some(heading) => heading,
-            None => "Options",
-        };
-        match groups.iter_mut().find(|(name, _)| name == group) {
+        let name = heading(argument);
+        match groups.iter_mut().find(|(other, _)| *other == name) {
             Some((_, list)) => list.push(argument),
-            None => groups.push((group.to_owned(), vec![argument])),
+            None => groups.push((name, vec![argument])),
         }
     }
-    let mut text = String::new();
-    for (group, list) in groups {
-        let _ = write!(text, "\n| {group} | | default |\n|---|---|---|\n");
-        for argument in list {
-            let _ = writeln!(text, "| {} | {} | {} |", typed(argument), explained(argument), default(argument));
+    groups
+}
+
+fn table(heading: &str, rows: &[String]) -> String {
+    format!("\n| {heading} | | default |\n|---|---|---|\n{}", rows.concat())
+}
+
+/// A table for each group of flags.
+fn tables<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
+    let rows = |list: Vec<&Arg>| list.into_iter().map(row).collect::<Vec<_>>();
+    by_heading(arguments).into_iter().map(|(name, list)| table(name, &rows(list))).collect()
+}
+
+/// The rows that several commands share, by heading: each is printed once. A flag that is explained in several ways has
+/// the row of most commands here.
+struct SharedRows(Vec<(String, Vec<String>)>);
+
+impl SharedRows {
+    fn new<'a>(commands: &'a [Leaf]) -> Self {
+        /// A flag, its row, and the number of commands that have this row.
+        type RowCount = (String, String, usize);
+        let mut groups: Vec<(String, Vec<RowCount>)> = Vec::new();
+        let flags = |leaf: &'a Leaf| without_globals(&leaf.command).filter(|argument| !argument.is_positional());
+        for (name, list) in commands.iter().flat_map(|leaf| by_heading(flags(leaf))) {
+            if !groups.iter().any(|(other, _)| other == name) {
+                groups.push((name.to_owned(), Vec::new()));
+            }
+            let (_, rows) = groups.iter_mut().find(|(other, _)| other == name).expect("the group was added");
+            for argument in list {
+                let row = row(argument);
+                match rows.iter_mut().find(|(_, other, _)| *other == row) {
+                    Some((_, _, count)) => *count += 1,
+                    None => rows.push((typed(argument), row, 1)),
+                }
+            }
         }
+        let kept = |rows: Vec<RowCount>| {
+            let most = |flag: &str| rows.iter().filter(|(other, ..)| other == flag).max_by_key(|(.., count)| *count);
+            let is_shared =
+                |(flag, row, count): &&RowCount| *count > 1 && most(flag).is_some_and(|(_, other, _)| other == row);
+            rows.iter().filter(is_shared).map(|(_, row, _)| row.clone()).collect::<Vec<_>>()
+        };
+        let groups = groups.into_iter().map(|(name, rows)| (name, kept(rows)));
+        Self(groups.filter(|(_, rows)| !rows.is_empty()).collect())
     }
-    text
+
+    fn contain(&self, heading: &str, row: &str) -> bool {
+        self.0.iter().any(|(name, rows)| name == heading && rows.iter().any(|other| other == row))
+    }
+
+    fn page(&self) -> String {
+        let section = |(name, rows): &(String, Vec<String>)| format!("\n### {name}\n{}", table("flag", rows));
+        self.0.iter().map(section).collect()
+    }
+
+    /// The flags of a command: names of those that are shared, with a link to their table, and tables of the others.
+    fn flags(&self, command: &Command) -> String {
+        let (mut shared, mut own) = (Vec::new(), String::new());
+        for (name, list) in by_heading(without_globals(command)) {
+            let (elsewhere, here): (Vec<&Arg>, Vec<&Arg>) =
+                list.into_iter().partition(|argument| self.contain(name, &row(argument)));
+            if !elsewhere.is_empty() {
+                let flags: Vec<String> = elsewhere.into_iter().map(short_form).collect();
+                let link = anchor(&name.to_lowercase());
+                shared.push(format!("- [{name}](#{link}): {}\n", flags.join(", ")));
+            }
+            if !here.is_empty() {
+                own += &table(name, &here.into_iter().map(row).collect::<Vec<_>>());
+            }
+        }
+        if shared.is_empty() { own } else { format!("{own}\nFlags shared with other commands:\n\n{}", shared.concat()) }
+    }
+}
+
+fn short_form(argument: &Arg) -> String {
+    match (argument.get_long(), argument.get_short()) {
+        (Some(long), _) => format!("`--{long}`"),
+        (None, Some(short)) => format!("`-{short}`"),
+        (None, None) => format!("`{argument}`"),
+    }
 }
 
 /// What follows the flags: lines that are set in are examples, the others are text.
@@ -183,6 +264,9 @@ Written from the definitions of the command line: `pushback COMMAND --help` says
     }
     page += "\n## Global options\n\nEvery command takes them; its help leaves out those that mean nothing to it.\n";
     page += &tables(whole.get_arguments().filter(|argument| argument.is_global_set()));
+    let shared = SharedRows::new(&commands);
+    page += "\n## Shared flags\n\nSeveral commands take them; each command lists those that it has.\n";
+    page += &shared.page();
     for leaf in &commands {
         let aliases: Vec<&str> = leaf.command.get_visible_aliases().collect();
         let usage = leaf.command.clone().render_usage().to_string();
@@ -193,7 +277,7 @@ Written from the definitions of the command line: `pushback COMMAND --help` says
         }
         let _ = write!(page, "\n\n```text\n{usage}\n```\n");
         page += &blocks(&leaf.after_help());
-        page += &tables(without_globals(&leaf.command));
+        page += &shared.flags(&leaf.command);
     }
     page
 }

@@ -33,9 +33,9 @@ pub struct SidesArgs {
     #[arg(long, hide_short_help = true)]
     pub follow_links: bool,
     #[command(flatten)]
-    pub rendering: RenderArgs,
-    #[command(flatten)]
     pub base: NewBaseArgs,
+    #[command(flatten)]
+    pub rendering: RenderArgs,
 }
 
 impl SidesArgs {

@@ -93,9 +93,9 @@ struct SimulatedSidesArgs {
     #[arg(long, hide_short_help = true)]
     follow_links: bool,
     #[command(flatten)]
-    rendering: RenderArgs,
-    #[command(flatten)]
     base: NewBaseArgs,
+    #[command(flatten)]
+    rendering: RenderArgs,
 }
 
 /// Tools that experiments can be written for.

@@ -152,7 +152,8 @@ impl Pushback {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let program = env!("CARGO_BIN_EXE_pushback");
         match ignores_hang_up() {
-            true => self.hermetic("env", &[&["--default-signal=HUP", program], arguments].concat()),
+            // By its path, since a test may empty PATH.
+            true => self.hermetic("/usr/bin/env", &[&["--default-signal=HUP", program], arguments].concat()),
             false => self.hermetic(program, arguments),
         }
     }
