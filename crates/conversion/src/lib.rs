@@ -13,6 +13,7 @@ mod gaps;
 mod gather;
 mod given;
 mod golden;
+pub mod json_schema;
 pub mod lineage;
 mod losses;
 mod operation;

@@ -14,10 +14,10 @@ use super::plan::{
 };
 
 /// `apiVersion` of plans.
-const API_VERSION: &str = "pushback.dev/v1alpha1";
+pub(crate) const API_VERSION: &str = "pushback.dev/v1alpha1";
 
 /// `kind` of plans.
-const KIND: &str = "ConversionPlan";
+pub(crate) const KIND: &str = "ConversionPlan";
 
 const STEP_KEYS: [&str; 13] = [
     "from",

@@ -2,6 +2,7 @@
 
 mod errors;
 mod hostile;
+mod json_schema;
 mod operations;
 mod person;
 mod properties;
@@ -24,7 +25,9 @@ fn yaml(text: &str) -> Value {
 /// Reads and compiles; every node of the plan has a line of its own.
 pub(super) fn load(plan: &Value, definition: &Value) -> Result<Converter, Vec<InputError>> {
     let document = Document { value: plan.clone(), positions: Arc::new(numbered(plan, "plan.yaml")) };
-    compile(&read(&document)?, definition)
+    let read = read(&document)?;
+    json_schema::accept(plan);
+    compile(&read, definition)
 }
 
 /// A definition of the kind Test in example.com whose versions have these fields in `spec`.

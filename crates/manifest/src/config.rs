@@ -3,6 +3,7 @@
 pub mod cel;
 pub mod custom;
 pub mod defaults;
+pub mod json_schema;
 pub mod mask;
 pub mod matcher;
 pub mod ordering;

@@ -6,6 +6,7 @@ pub mod duration;
 pub mod finding;
 pub mod hex;
 pub mod invocation;
+pub mod json_schema;
 pub mod object;
 pub mod pod_template;
 pub mod reader;

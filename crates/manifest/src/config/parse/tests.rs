@@ -13,7 +13,13 @@ mod expressions;
 const HEAD: &str = "apiVersion: pushback.dev/v1alpha1\nkind: Config\n";
 
 fn parse_text(text: &str) -> Result<Config, Vec<ConfigError>> {
-    parse(&manifests("c.yaml", text), "1.2.3", &documents, None)
+    let manifests = manifests("c.yaml", text);
+    let parsed = parse(&manifests, "1.2.3", &documents, None);
+    if parsed.is_ok() {
+        let configs = manifests.iter().filter(|manifest| manifest.value["kind"] == "Config");
+        configs.for_each(|manifest| crate::config::json_schema::tests::accept(&manifest.value));
+    }
+    parsed
 }
 
 /// Parses a document without its first two lines; the body starts at line 3.
