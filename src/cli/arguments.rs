@@ -250,8 +250,8 @@ pub struct NewBaseArgs {
 #[command(next_help_heading = "Input")]
 pub struct InputArgs {
     /// File, directory (read recursively; rendered if it has a kustomization or chart), git:REF:PATH, kustomize:DIR,
-    /// helm:CHART or helm:CHART@VERSION, https URL (pinned with URL#sha256=DIGEST), or - for standard input; can be given more than
-    /// once
+    /// helm:CHART or helm:CHART@VERSION, oci://REGISTRY/REPOSITORY:TAG or @DIGEST, https URL (pinned with
+    /// URL#sha256=DIGEST), or - for standard input; can be given more than once
     #[arg(long = "file", short = 'f', value_name = "PATH")]
     pub files: Vec<String>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use pushback_manifest::collect::{self, LoadError};
 use pushback_manifest::files::shown;
 use pushback_manifest::git::GitTree;
 use pushback_manifest::variants::{self, VariantPair};
-use pushback_manifest::{ComparedSide, InputWarning, LoadOptions, Manifest, RenderedFolder, SideRole, moved};
+use pushback_manifest::{ComparedSide, InputWarning, LoadOptions, Manifest, ResolvedSource, SideRole, moved};
 use pushback_objects::Position;
 
 use super::connect::{ClusterOptions, DEFAULT_NAMESPACE};
@@ -51,8 +51,8 @@ pub fn side_of_manifests(options: &RunOptions) -> Option<ComparedSide> {
 pub struct OpenedBase {
     /// Warnings about the base.
     pub warnings: Vec<InputWarning>,
-    /// Folders and charts that were rendered.
-    pub rendered: Vec<RenderedFolder>,
+    /// Sources that were rendered or resolved.
+    pub rendered: Vec<ResolvedSource>,
     /// Further variants of CRDs: bases, each with the manifests that are compared with it.
     pub layers: Vec<(Arc<DirectoryCluster>, Vec<Manifest>)>,
 }

@@ -32,7 +32,7 @@ pub enum ClusterOptions {
         /// The path; empty: the whole tree.
         path: String,
     },
-    /// A base that is rendered: `kustomize:DIR`, `helm:CHART`.
+    /// A base that is rendered or fetched: `kustomize:DIR`, `helm:CHART`, `oci://REGISTRY/REPOSITORY`.
     Source(String),
     /// The base of a comparison, read already.
     Base(Arc<DirectoryCluster>),
@@ -49,7 +49,7 @@ impl ClusterOptions {
             Some(("dir", "")) => Err(CommandError::usage("--cluster dir: names no folder, expected dir:PATH")),
             Some(("dir", path)) => Ok(Self::Directory(path.into())),
             Some(("file", path)) => Ok(Self::File(path.into())),
-            Some(("kustomize" | "helm", name)) if !name.is_empty() => Ok(Self::Source(text.to_owned())),
+            Some(("kustomize" | "helm" | "oci", name)) if !name.is_empty() => Ok(Self::Source(text.to_owned())),
             Some(("git", rest)) => match rest.split_once(':').unwrap_or((rest, "")) {
                 ("", _) => Err(CommandError::usage("--cluster git: names no ref, expected git:REF or git:REF:PATH")),
                 (reference, path) => Ok(Self::Git { reference: reference.to_owned(), path: path.to_owned() }),
@@ -57,7 +57,7 @@ impl ClusterOptions {
             _ => {
                 let error = CommandError::usage_with_hint(
                     format!("--cluster {text:?} is unknown"),
-                    "expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR or helm:CHART",
+                    "expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR, helm:CHART or oci://REGISTRY/REPOSITORY",
                 );
                 let context =
                     format!("a context of the kubeconfig is chosen with --kubeconfig-context {}", quoted(text));

@@ -10,7 +10,7 @@ use pushback_cluster::{Cluster, Notice, Notices};
 use pushback_events::exit::ExitCode;
 use pushback_events::stop::Stop;
 use pushback_events::{DiagnosticCode, Event, Events, RunFailure};
-use pushback_manifest::{InputWarning, RenderedFolder};
+use pushback_manifest::{InputWarning, ResolvedSource};
 use pushback_objects::Invocation;
 use pushback_system::environment::Environment;
 use tokio::sync::watch;
@@ -219,10 +219,10 @@ impl Run {
         });
     }
 
-    /// Reports folders and charts that were rendered.
-    pub fn show_rendered<'a>(&self, rendered: impl IntoIterator<Item = &'a RenderedFolder>) {
-        for folder in rendered {
-            self.events.send(Event::diagnostic(DiagnosticCode::Rendered, folder.to_string()));
+    /// Reports sources that were rendered or resolved.
+    pub fn show_rendered<'a>(&self, rendered: impl IntoIterator<Item = &'a ResolvedSource>) {
+        for source in rendered {
+            self.events.send(Event::diagnostic(DiagnosticCode::Rendered, source.to_string()));
         }
     }
 

@@ -7,6 +7,7 @@ mod annotations;
 mod app_groups;
 mod app_history;
 mod architecture;
+mod artifacts;
 mod bad_input;
 mod bases;
 mod budgets;
@@ -124,6 +125,7 @@ fn all_tests() -> Vec<TestCase> {
         app_groups::tests(),
         app_history::tests(),
         architecture::tests(),
+        artifacts::tests(),
         bad_input::tests(),
         bases::tests(),
         budgets::tests(),

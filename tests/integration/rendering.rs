@@ -24,7 +24,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
 }
 
 /// A CRD in several lines; `b` is in the last two.
-fn crd(name: &str) -> String {
+pub(crate) fn crd(name: &str) -> String {
     format!(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: {name}.ex.com\nspec:\n  \
          group: ex.com\n  scope: Namespaced\n  names:\n    plural: {name}\n    kind: {name}Kind\n  versions:\n  - name: v1\n    \
@@ -35,9 +35,9 @@ fn crd(name: &str) -> String {
 }
 
 /// Line of the `properties` that lose the field.
-const PROPERTIES: u32 = 21;
+pub(crate) const PROPERTIES: u32 = 21;
 
-fn without_b(crd: &str) -> String {
+pub(crate) fn without_b(crd: &str) -> String {
     crd.replace("              b:\n                type: string\n", "")
 }
 
@@ -70,7 +70,7 @@ fn chart() -> Pushback {
 }
 
 /// Findings of the report that `check` has written.
-fn findings(pushback: &Pushback) -> Vec<(String, String, u64)> {
+pub(crate) fn findings(pushback: &Pushback) -> Vec<(String, String, u64)> {
     let report: Value = pushback.read_json("r.json");
     let findings = report["findings"].as_array().expect("findings").iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ fn findings(pushback: &Pushback) -> Vec<(String, String, u64)> {
         .collect()
 }
 
-const REMOVED: &str = "existingFieldRemoval";
+pub(crate) const REMOVED: &str = "existingFieldRemoval";
 
 fn field_removed_in_a_base_is_found_at_its_line() {
     for (new, base) in [

@@ -22,6 +22,7 @@ pub(crate) mod markers;
 pub(crate) mod poll;
 pub(crate) mod proxy;
 pub(crate) mod pushback;
+pub(crate) mod registry;
 pub(crate) mod retry;
 pub(crate) mod running;
 pub(crate) mod snapshot;

@@ -114,7 +114,7 @@ words! {
     pub enum DiagnosticCode {
         /// What the run is doing before its plan and its verdict are known.
         Planning = "planning",
-        /// A folder or chart was rendered.
+        /// A folder or chart was rendered, or the name of an artifact was resolved to a digest.
         Rendered = "rendered",
         /// Another run holds the lock.
         LockWaiting = "lock-waiting",

@@ -24,7 +24,7 @@ use super::input::{FileDigest, Input, InputError, InputWarning, Manifest, error_
 use super::layout::Reading;
 use super::limits::{Limits, Usage, size};
 use super::options::{ComparedSide, LoadOptions, SideRole};
-use super::render::Trace;
+use super::render::{ResolvedSource, Trace};
 use super::source;
 use super::yaml::{self, Document};
 
@@ -298,6 +298,9 @@ impl Collector {
         self.is_missing = !found.missing.is_empty();
         self.must_be_rendered = found.must_be_rendered;
         self.input.rendered = found.rendered;
+        if options.digests {
+            self.input.digests.extend(self.input.rendered.iter().filter_map(digest_of_artifact));
+        }
         self.files_read = found.files_in_folders;
         self.has_manifests = found.manifests_in_folders > 0;
         self.manifests_read = found.manifests_in_folders;
@@ -534,6 +537,14 @@ impl Collector {
         }
         self.errors.sort_by(|one, other| one.position.cmp(&other.position));
         Err(self.errors)
+    }
+}
+
+/// The digest of an artifact's manifest, which covers all its files.
+fn digest_of_artifact(source: &ResolvedSource) -> Option<FileDigest> {
+    match source {
+        ResolvedSource::Artifact { name, digest } => Some(FileDigest { name: name.clone(), sha256: digest.bytes() }),
+        ResolvedSource::Rendered(_) => None,
     }
 }
 

@@ -9,7 +9,7 @@ use pushback_objects::{ObjectRef, Position, Positions};
 use serde_json::Value;
 
 use super::excerpt::Sources;
-use super::render::RenderedFolder;
+use super::render::ResolvedSource;
 
 /// One object of the input.
 #[derive(Clone)]
@@ -126,8 +126,8 @@ pub struct Input {
     pub models: Vec<Document>,
     /// Warnings, in input order.
     pub warnings: Vec<InputWarning>,
-    /// Folders and charts that were rendered, in input order.
-    pub rendered: Vec<RenderedFolder>,
+    /// Sources that were rendered or resolved, in input order.
+    pub rendered: Vec<ResolvedSource>,
     /// The local files, for excerpts in messages.
     pub sources: Sources,
     /// A digest of each file, if [`LoadOptions::digests`](super::LoadOptions::digests) is set, in input order.

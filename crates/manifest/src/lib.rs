@@ -21,5 +21,5 @@ pub mod yaml;
 pub use self::collect::{load, load_config_files};
 pub use self::input::{FileDigest, Input, InputError, InputWarning, KeptManifests, Manifest};
 pub use self::options::{ComparedSide, LoadOptions, SideRole};
-pub use self::render::{HelmOptions, RenderOptions, RenderedFolder};
+pub use self::render::{HelmOptions, RenderOptions, RenderedFolder, ResolvedSource};
 pub use self::source::{absent_file, find_files, shown_input};

@@ -12,6 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pushback_registry::Digest;
 use pushback_system::program::{Program, find_program};
 
 pub(super) use self::chart::{ChartName, render_chart};
@@ -65,6 +66,29 @@ pub struct RenderedFolder {
     pub program: String,
 }
 
+/// A source whose objects depend on more than its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResolvedSource {
+    /// A folder or chart that a program has rendered.
+    Rendered(RenderedFolder),
+    /// An artifact of a registry.
+    Artifact {
+        /// Its name, as the user has given it: `oci://ghcr.io/org/app:v1`.
+        name: String,
+        /// The digest that the name led to.
+        digest: Digest,
+    },
+}
+
+impl fmt::Display for ResolvedSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rendered(folder) => fmt::Display::fmt(folder, f),
+            Self::Artifact { name, digest } => write!(f, "{name} is {digest}"),
+        }
+    }
+}
+
 impl fmt::Display for RenderedFolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is rendered with {}", self.folder, self.program)
@@ -112,12 +136,12 @@ impl RenderError {
     }
 }
 
-/// Files on this machine, or of a git ref in a checkout made for it.
+/// Files on this machine, or of a git ref or an artifact in a checkout made for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SourceTree<'a> {
     /// Files where the user has them.
     Local,
-    /// Files of a ref.
+    /// Files of a ref or an artifact.
     Ref(&'a Checkout),
 }
 

@@ -1,6 +1,7 @@
-//! Resolves `-f`: files, directories, git refs, URLs and standard input are found first, then read one by one.
+//! Resolves `-f`: files, directories, git refs, artifacts, URLs and standard input are found first, then read one by one.
 //! Only regular files are opened, and pipes that the shell has already opened.
 
+mod artifact;
 mod compared;
 mod fetch;
 mod pin;
@@ -10,7 +11,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use pushback_registry::{Artifact, Client};
 use pushback_system::redact;
 use url::Url;
 
@@ -20,7 +23,7 @@ use super::input::{InputError, InputWarning, error_in};
 use super::layout::Reading;
 use super::limits::{read_limited, size};
 use super::options::{ComparedSide, LoadOptions, SideRole};
-use super::render::{Checkout, RenderedFolder, Trace};
+use super::render::{Checkout, ResolvedSource, Trace};
 use pin::Pin;
 
 /// Maximum depth below a given directory.
@@ -31,6 +34,9 @@ pub(crate) const KUSTOMIZE: &str = "kustomize:";
 
 /// Prefix of a chart that is named as such.
 pub(crate) const HELM: &str = "helm:";
+
+/// Prefix of an artifact of a registry.
+pub(crate) const OCI: &str = "oci://";
 
 /// The side of manifests that are applied.
 const APPLIED: ComparedSide = ComparedSide { role: SideRole::New, option: "-f " };
@@ -56,8 +62,8 @@ enum Location {
     /// A pipe that the shell has opened: `-f <(helm template …)`.
     InheritedPipe(PathBuf),
     Url(Url, Option<Pin>),
-    /// A file of a git ref, read together with the others of that ref.
-    Git(Vec<u8>),
+    /// A file of a git ref or an artifact, read together with the others of it.
+    Content(Vec<u8>),
     /// The output of a program that has rendered a folder or chart.
     RenderedBytes(Vec<u8>),
 }
@@ -76,10 +82,14 @@ pub(super) struct FoundSources {
     pub(super) manifests_in_folders: usize,
     /// True if a folder has to be rendered, and that is not wanted; the error says how.
     pub(super) must_be_rendered: bool,
-    /// Folders and charts that were rendered.
-    pub(super) rendered: Vec<RenderedFolder>,
-    /// Files of git refs that programs were given, by ref.
+    /// Sources that were rendered or resolved.
+    pub(super) rendered: Vec<ResolvedSource>,
+    /// Files of git refs and artifacts that programs were given, by ref or name.
     checkouts: HashMap<String, Checkout>,
+    /// Artifacts by name.
+    artifacts: HashMap<String, Arc<Artifact>>,
+    /// The client for registries, which keeps tokens.
+    client: Option<Arc<Client>>,
     pub(super) warnings: Vec<InputWarning>,
     pub(super) errors: Vec<InputError>,
 }
@@ -111,6 +121,8 @@ pub(super) fn find(inputs: &[String], options: &LoadOptions) -> FoundSources {
             rendering::named_kustomization(input, folder, options, &mut found);
         } else if let Some(chart) = input.strip_prefix(HELM) {
             rendering::named_chart(input, chart, options, &mut found);
+        } else if let Some(reference) = input.strip_prefix(OCI) {
+            artifact::find_artifact(input, reference, options, &mut found);
         } else if let Some((scheme, _)) = input.split_once("://").filter(|_| !input.starts_with("git:")) {
             match url(input, scheme, options.allow_http) {
                 Ok(source) => found.sources.push(source),
@@ -147,7 +159,7 @@ fn url(input: &str, scheme: &str, allow_http: bool) -> Result<Source, InputError
         _ => {
             return Err(error_in(
                 &name,
-                format!("the scheme {scheme}:// is not supported; expected https://"),
+                format!("the scheme {scheme}:// is not supported; expected https:// or oci://"),
                 &["Fetch it with a tool for it, and pass the file or pipe it to `-f -`."],
             ));
         }
@@ -201,7 +213,7 @@ fn find_in_git(input: &str, of_ref: &str, options: &LoadOptions, found: &mut Fou
             is_found: !tree.is_file(),
             reading: readings.get(&file.path).copied().unwrap_or(Reading::Objects),
             trace: None,
-            location: Location::Git(file.bytes),
+            location: Location::Content(file.bytes),
         })),
         Err(error) => found.errors.push(error_in(input, error.0, &[])),
     }
@@ -381,7 +393,7 @@ impl Source {
         let failed = |error: io::Error| input_output(&self.name, &error);
         let bytes = match self.location {
             Location::StandardInput => read_limited(standard_input, limit).map_err(failed)?,
-            Location::Git(bytes) | Location::RenderedBytes(bytes) => (bytes.len() <= limit).then_some(bytes),
+            Location::Content(bytes) | Location::RenderedBytes(bytes) => (bytes.len() <= limit).then_some(bytes),
             Location::InheritedPipe(path) => {
                 read_limited(&mut File::open(path).map_err(failed)?, limit).map_err(failed)?
             }

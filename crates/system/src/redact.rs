@@ -37,10 +37,29 @@ pub fn url(text: &str) -> String {
             scheme.ends_with("http") || scheme.ends_with("https")
         })
     };
+    if is_reference(text) {
+        return text.to_owned();
+    }
     match text.split_once("://").or_else(mistyped) {
         Some((scheme, rest)) => format!("{scheme}://{}{digest}", rest.rsplit('@').next().unwrap_or_default()),
         None => text.to_owned(),
     }
+}
+
+/// Returns whether a text is or names an artifact of a registry, `oci://HOST/PATH@VERSION`: then an @ is not that of a user.
+fn is_reference(text: &str) -> bool {
+    let Some((before, rest)) = text.split_once("://") else { return false };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_host = match host.rsplit_once(':') {
+        Some((host, port)) => !host.contains('@') && port.bytes().all(|digit| digit.is_ascii_digit()),
+        None => !host.contains('@'),
+    };
+    let is_version = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+:-".contains(&byte));
+    let is_plain = match path.split_once('@') {
+        Some((_, version)) => is_version(version),
+        None => true,
+    };
+    before.ends_with("oci") && is_host && is_plain
 }
 
 /// How a digest behind the # of a URL starts.
@@ -371,6 +390,11 @@ mod tests {
         assert_eq!(url("--file=https://user:s3cret@example.com/a#s3cret"), "--file=https://example.com/a");
         assert_eq!(url("--file=HTTPS:/user:s3cret@example.com/a"), "--file=HTTPS://example.com/a");
         assert_eq!(url("--cluster=dir:/a@b"), "--cluster=dir:/a@b");
+        for reference in ["oci://ghcr.io/a/b@sha256:00", "--file=helm:oci://localhost:5000/chart@1.2.3+b"] {
+            assert_eq!(url(reference), reference);
+        }
+        assert_eq!(url("oci://user:s3cret@host/a@1.0"), "oci://1.0");
+        assert_eq!(url("oci://user:s3/cret@host/a"), "oci://host/a");
     }
 
     #[test]

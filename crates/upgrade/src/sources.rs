@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pushback_manifest::git::GitError;
 use pushback_manifest::{ComparedSide, LoadOptions, collect, moved, variants};
-use pushback_manifest::{Input, InputError, InputWarning, Manifest, RenderedFolder};
+use pushback_manifest::{Input, InputError, InputWarning, Manifest, ResolvedSource};
 use pushback_objects::Position;
 use pushback_objects::source::Document;
 use pushback_releases::derive::{self, Given, Ownership, Settings};
@@ -28,8 +28,8 @@ pub struct Side {
     pub missing: Vec<String>,
     /// Warnings.
     pub warnings: Vec<InputWarning>,
-    /// Folders and charts that were rendered.
-    pub rendered: Vec<RenderedFolder>,
+    /// Sources that were rendered or resolved.
+    pub rendered: Vec<ResolvedSource>,
     /// The sources as the user named them, joined.
     pub named: String,
     /// The sources one by one.

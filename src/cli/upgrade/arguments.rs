@@ -20,7 +20,7 @@ use crate::run::upgrade::sides::{LiveInput, SideOptions, Sides};
 #[command(next_help_heading = "Releases")]
 pub struct SidesArgs {
     /// Old release: a folder (read recursively; rendered if it has a kustomization or chart), a file, git:REF:PATH,
-    /// kustomize:DIR, helm:CHART or helm:CHART@VERSION, an https URL, - for standard input, or app:NAME for a live app; can be given more than once [aliases: --old, --source, --source-crds]
+    /// kustomize:DIR, helm:CHART or helm:CHART@VERSION, oci://REGISTRY/REPOSITORY:TAG or @DIGEST, an https URL, - for standard input, or app:NAME for a live app; can be given more than once [aliases: --old, --source, --source-crds]
     #[arg(long, aliases = ["old", "source", "source-crds"], value_name = "PATH", required = true)]
     pub from: Vec<String>,
     /// New release, as --from [aliases: --new, --target, --target-crds]

@@ -80,7 +80,7 @@ pub struct SimulateArgs {
 #[command(next_help_heading = "Releases")]
 struct SimulatedSidesArgs {
     /// Old release: a folder (read recursively; rendered if it has a kustomization or chart), a file, git:REF:PATH,
-    /// kustomize:DIR, helm:CHART or helm:CHART@VERSION, an https URL, - for standard input, or app:NAME for a live app; can be given more than once [aliases: --old, --source]
+    /// kustomize:DIR, helm:CHART or helm:CHART@VERSION, oci://REGISTRY/REPOSITORY:TAG or @DIGEST, an https URL, - for standard input, or app:NAME for a live app; can be given more than once [aliases: --old, --source]
     #[arg(long, aliases = ["old", "source"], value_name = "PATH", required_unless_present = "recover")]
     from: Vec<String>,
     /// New release, as --from [aliases: --new, --target]

@@ -260,12 +260,12 @@ fn clusters_that_are_none() {
     insta::assert_snapshot!(transcript(cases), @r#"
     # a word
     error: --cluster "wrong" is unknown
-    hint: expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR or helm:CHART
+    hint: expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR, helm:CHART or oci://REGISTRY/REPOSITORY
     hint: a context of the kubeconfig is chosen with --kubeconfig-context wrong
 
     # a word with an escape sequence
     error: --cluster "\u{1b}[2J" is unknown
-    hint: expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR or helm:CHART
+    hint: expected kube, dir:PATH, file:PATH, git:REF[:PATH], kustomize:DIR, helm:CHART or oci://REGISTRY/REPOSITORY
     hint: a context of the kubeconfig is chosen with --kubeconfig-context '\u{1b}[2J'
 
     # a folder without a name

@@ -296,7 +296,7 @@ fn inputs_that_cannot_be_read() {
     hint: Use https://, or say --allow-http where the network is trusted.
 
     # a URL of another kind
-    error: file:///etc/passwd: the scheme file:// is not supported; expected https://
+    error: file:///etc/passwd: the scheme file:// is not supported; expected https:// or oci://
     hint: Fetch it with a tool for it, and pass the file or pipe it to `-f -`.
 
     # standard input twice

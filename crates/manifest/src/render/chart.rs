@@ -42,6 +42,11 @@ impl ChartName {
         Self { chart: if folder.is_empty() { "." } else { folder }.to_owned(), version: None }
     }
 
+    /// The address in a registry, and the version, if this is a chart of a registry.
+    pub(crate) fn in_registry(&self) -> Option<(&str, Option<&str>)> {
+        Some((self.chart.strip_prefix("oci://")?, self.version.as_deref()))
+    }
+
     /// The chart as a path.
     pub(crate) fn path(&self) -> &Path {
         Path::new(&self.chart)
@@ -94,7 +99,11 @@ pub(crate) fn render_chart(
         Some(path) => (absolute(path)?, sealed(&folders)),
         None => (name.chart.clone(), open()),
     };
-    let release = options.release.clone().unwrap_or_else(|| local_name(name, local.as_deref()));
+    let of_checkout = match (tree, &local) {
+        (SourceTree::Ref(checkout), Some(path)) => checkout.release(path).map(release_name),
+        _ => None,
+    };
+    let release = options.release.clone().or(of_checkout).unwrap_or_else(|| local_name(name, local.as_deref()));
     let mut arguments =
         vec!["template".to_owned(), format!("--namespace={}", options.namespace.as_deref().unwrap_or("default"))];
     arguments.push("--include-crds".to_owned());
@@ -125,7 +134,11 @@ pub(crate) fn render_chart(
 fn local_name(name: &ChartName, local: Option<&Path>) -> String {
     let of_folder = || local.and_then(|path| fs::canonicalize(path).ok());
     let folder = of_folder().and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
-    let text = folder.unwrap_or_else(|| name.last().to_owned());
+    release_name(&folder.unwrap_or_else(|| name.last().to_owned()))
+}
+
+/// Makes the name of a release of that of a folder.
+fn release_name(text: &str) -> String {
     let text: String =
         text.to_ascii_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let text = text.trim_matches('-');
@@ -136,7 +149,7 @@ fn local_name(name: &ChartName, local: Option<&Path>) -> String {
 fn values_file(file: &str, tree: SourceTree<'_>) -> Result<String, RenderError> {
     let place = match tree {
         SourceTree::Local => PathBuf::from(file),
-        SourceTree::Ref(checkout) => checkout.path(Path::new(file)),
+        SourceTree::Ref(checkout) => checkout.values_file(Path::new(file)),
     };
     if !place.is_file() {
         let message = format!("the file of values {} does not exist", tree.shown(&place));

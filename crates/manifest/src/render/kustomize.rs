@@ -153,7 +153,8 @@ impl Bases {
             if let SourceTree::Ref(checkout) = tree
                 && checkout.relative(&path).is_none()
             {
-                self.remote.push((tree.shown(file), format!("it lists {entry}, which is outside the repository")));
+                let reason = format!("it lists {entry}, which is outside the {}", checkout.kind());
+                self.remote.push((tree.shown(file), reason));
             } else if path.is_dir() {
                 open.push(path);
             } else if path.is_file() {

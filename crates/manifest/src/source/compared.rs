@@ -9,7 +9,7 @@ use pushback_objects::Position;
 use pushback_objects::invocation::quoted;
 use serde_json::Value;
 
-use super::{FoundSources, NO_SUCH_FILE, rendering};
+use super::{FoundSources, NO_SUCH_FILE, OCI, rendering};
 use crate::files::{check_size, is_manifest, shown};
 use crate::git::{GitFile, GitTree};
 use crate::input::{InputError, InputWarning, error_in};
@@ -22,7 +22,7 @@ const NAMED: usize = 5;
 
 /// The place of a folder, for messages: its name, and how it is rendered.
 struct Place<'a> {
-    /// Ref and path in it, for a git ref.
+    /// Ref and path in it, for a git ref; name and no path for an artifact.
     git: Option<(&'a str, &'a str)>,
     /// Displayed name of a file in it.
     shown: &'a dyn Fn(&Path) -> String,
@@ -86,6 +86,22 @@ pub(super) fn select_in_git(
     let place = Place { git: Some(of_ref), shown: &shown, folder: Path::new(of_ref.1), side };
     let layout = place.select(&paths, &read, options, found)?;
     Some(files.into_iter().filter_map(|file| layout.reads(&file.path).map(|reading| (file, reading))).collect())
+}
+
+/// Selects the files of an artifact; `None` after an error.
+pub(super) fn select_in_artifact(
+    name: &str,
+    files: &BTreeMap<&Path, &[u8]>,
+    side: ComparedSide,
+    options: &LoadOptions,
+    found: &mut FoundSources,
+) -> Option<Vec<(PathBuf, Reading)>> {
+    let shown = |path: &Path| format!("{name}/{}", shown(path));
+    let paths: BTreeSet<PathBuf> = files.keys().map(|path| path.to_path_buf()).collect();
+    let read = |path: &Path| document(&shown(path), files.get(path).copied().unwrap_or_default());
+    let place = Place { git: Some((name, "")), shown: &shown, folder: Path::new(""), side };
+    let layout = place.select(&paths, &read, options, found)?;
+    Some(paths.into_iter().filter_map(|path| layout.reads(&path).map(|reading| (path, reading))).collect())
 }
 
 /// The document of a kustomization.
@@ -176,6 +192,10 @@ impl Place<'_> {
         };
         let command = match self.git {
             None => render(&quoted(&folder_name(&below))),
+            Some((reference, _)) if reference.starts_with(OCI) => {
+                let folder = format!("artifact/{}", quoted(&folder_name(&below)));
+                format!("oras pull -o artifact {} && {}", quoted(&reference[OCI.len()..]), render(&folder))
+            }
             Some((reference, _)) => {
                 let folder = format!("\"$base\"/{}", quoted(&folder_name(&below)));
                 let checkout =
@@ -209,6 +229,11 @@ pub(super) fn missing_in_git(
     missing(input, format!("{reference} does not contain the path {path}"), &similar, compared, found);
 }
 
+/// An artifact that its registry does not have.
+pub(super) fn missing_artifact(input: &str, message: String, compared: Option<ComparedSide>, found: &mut FoundSources) {
+    missing(input, message, &[], compared, found);
+}
+
 /// A path that does not exist on this machine.
 pub(super) fn missing_path(input: &str, compared: Option<ComparedSide>, found: &mut FoundSources) {
     match compared {
@@ -230,6 +255,7 @@ fn missing(input: &str, message: String, similar: &[String], compared: Option<Co
     }
     let mut hints = Vec::new();
     hints.push(match similar {
+        [] if input.starts_with(OCI) => "Check the repository and the tag.".to_owned(),
         [] if input.starts_with("git:") => "Check the path; it is relative to the root of the repository.".to_owned(),
         [] => "Check the path; it is relative to the working directory.".to_owned(),
         similar => format!("Similar paths: {}.", similar.join(", ")),

@@ -1,32 +1,26 @@
 //! Fetches manifests from `https://` URLs: size and redirects are limited, and the scheme never gets weaker.
 
 use std::io::Read;
-use std::sync::Arc;
-use std::time::Duration;
 
-use pushback_system::proxy;
-use ureq::http::Uri;
+use pushback_registry::RegistryError;
+use pushback_registry::https::{self, MAX_REDIRECTS};
 use ureq::http::header::{CONTENT_TYPE, LOCATION};
-use ureq::tls::{RootCerts, TlsConfig};
 use url::Url;
 
 use crate::input::{InputError, error_in};
 use crate::limits::read_limited;
 
-const MAX_REDIRECTS: usize = 5;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
-
 /// Fetches a URL. `None` if it has more than `limit` bytes.
 pub(super) fn fetch(url: &Url, name: &str, limit: usize) -> Result<Option<Vec<u8>>, InputError> {
     let mut url = url.clone();
     for _ in 0..=MAX_REDIRECTS {
-        let agent = agent(proxy(&url, name)?);
-        let mut response = agent.get(url.as_str()).call().map_err(|error| failed(name, &error))?;
+        let agent = https::agent(&url).map_err(|error| error_of(name, error))?;
+        let response = agent.get(url.as_str()).call();
+        let mut response = response.map_err(|error| error_of(name, https::explain(&error)))?;
         let status = response.status();
         if status.is_redirection() {
             let target = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-            url = redirect(&url, target, name)?;
+            url = https::redirect(&url, target).map_err(|error| error_of(name, error))?;
             continue;
         }
         if !status.is_success() {
@@ -51,53 +45,14 @@ pub(super) fn fetch(url: &Url, name: &str, limit: usize) -> Result<Option<Vec<u8
     Err(error_in(name, format!("more than {MAX_REDIRECTS} redirects"), &["Use the final URL."]))
 }
 
-/// The target of a redirect; from `https` only to `https`.
-fn redirect(from: &Url, target: Option<&str>, name: &str) -> Result<Url, InputError> {
-    let target = target.and_then(|target| from.join(target).ok());
-    let Some(target) = target else {
-        return Err(error_in(name, "a redirect without a readable target", &["Use the final URL."]));
-    };
-    let allowed = target.scheme() == "https" || (target.scheme() == "http" && from.scheme() == "http");
-    if allowed {
-        return Ok(target);
-    }
-    let message = format!("a redirect from {} to {} is refused", from.scheme(), target.scheme());
-    Err(error_in(name, message, &["Use a URL that stays on https."]))
-}
-
-/// Selects the proxy for a URL. ureq itself connects directly where it does not understand the environment.
-fn proxy(url: &Url, name: &str) -> Result<Option<ureq::Proxy>, InputError> {
-    let unusable = |reason: String| error_in(name, reason, &["Correct the environment variable, or unset it."]);
-    let server: Uri = url.as_str().parse().map_err(|_| error_in(name, "not a URL of a server", &[]))?;
-    let chosen = proxy::choose(&server, None, |name| std::env::var_os(name)).map_err(unusable)?;
-    let parsed = chosen.map(|proxy| ureq::Proxy::new(&proxy.to_string())).transpose();
-    parsed.map_err(|_| unusable("the proxy of the environment cannot be used".to_owned()))
-}
-
-fn agent(proxy: Option<ureq::Proxy>) -> ureq::Agent {
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::PlatformVerifier)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
-    // Redirects are followed here, to check the scheme of each target.
-    let config = ureq::Agent::config_builder()
-        .tls_config(tls)
-        .proxy(proxy)
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .timeout_connect(Some(CONNECT_TIMEOUT))
-        .timeout_global(Some(TOTAL_TIMEOUT))
-        .user_agent(concat!("pushback/", env!("CARGO_PKG_VERSION")))
-        .build();
-    ureq::Agent::new_with_config(config)
+/// The error of a source.
+pub(super) fn error_of(name: &str, error: RegistryError) -> InputError {
+    let hints: Vec<&str> = error.hints.iter().map(String::as_str).collect();
+    error_in(name, error.message, &hints)
 }
 
 fn refused(name: &str, status: ureq::http::StatusCode) -> InputError {
-    let message = match status.canonical_reason() {
-        Some(reason) => format!("the server answered {} {reason}", status.as_u16()),
-        None => format!("the server answered {}", status.as_u16()),
-    };
+    let message = https::answered("server", status);
     match status.as_u16() {
         401 | 403 => {
             error_in(name, message, &["Fetch it with credentials, for instance with curl, and pipe it to `-f -`."])
@@ -106,30 +61,6 @@ fn refused(name: &str, status: ureq::http::StatusCode) -> InputError {
         429 | 500..=599 => error_in(name, message, &["Try again."]),
         _ => error_in(name, message, &[]),
     }
-}
-
-fn failed(name: &str, error: &ureq::Error) -> InputError {
-    match error {
-        ureq::Error::HostNotFound => error_in(name, "no such host", &["Check the URL and the network."]),
-        ureq::Error::Timeout(_) => {
-            error_in(name, "the server did not answer in time", &["Try again, or download the file first."])
-        }
-        ureq::Error::Rustls(error) => untrusted(name, error),
-        // The handshake runs inside reads and writes, so its errors appear as theirs.
-        ureq::Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(error) => untrusted(name, error),
-            None => {
-                let message = format!("no connection: {}", error.to_string().to_lowercase());
-                error_in(name, message, &["Check the URL and the network."])
-            }
-        },
-        other => error_in(name, format!("no usable answer: {other}"), &[]),
-    }
-}
-
-fn untrusted(name: &str, error: &rustls::Error) -> InputError {
-    let message = format!("no trusted connection: {error}");
-    error_in(name, message, &["Check that the system trusts the server's certificate authority."])
 }
 
 /// The URL for display: user, password, query and fragment can be secret.
@@ -153,21 +84,5 @@ mod tests {
     fn a_shown_url_holds_no_credentials() {
         let url = Url::parse("https://user:s3cret@example.com/a.yaml?token=s3cret#x").unwrap();
         assert_eq!(shown(&url), "https://example.com/a.yaml?…");
-    }
-
-    #[test]
-    fn redirects_never_lead_to_a_weaker_scheme() {
-        let from = |text: &str| Url::parse(text).unwrap();
-        let secure = from("https://example.com/a/b.yaml");
-        assert_eq!(redirect(&secure, Some("../c.yaml"), "u").unwrap().as_str(), "https://example.com/c.yaml");
-        assert!(redirect(&from("http://example.com/"), Some("https://example.com/x"), "u").is_ok());
-        for (target, message) in [
-            ("http://example.com/x", "u: a redirect from https to http is refused"),
-            ("file:///etc/passwd", "u: a redirect from https to file is refused"),
-        ] {
-            assert_eq!(redirect(&secure, Some(target), "u").unwrap_err().to_string(), message);
-        }
-        assert!(redirect(&from("http://example.com/"), Some("file:///etc/passwd"), "u").is_err());
-        assert!(redirect(&secure, None, "u").is_err());
     }
 }

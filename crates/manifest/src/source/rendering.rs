@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::{FoundSources, Location, Source};
+use super::{FoundSources, Location, Source, artifact};
 use crate::input::{InputError, error_in};
 use crate::layout::{Reading, Renderer};
 use crate::options::LoadOptions;
 use crate::render::{
-    ChartName, Checkout, RenderError, RenderOptions, RenderedText, SourceTree, render_chart, render_kustomization,
+    ChartName, Checkout, RenderError, RenderOptions, RenderedText, ResolvedSource, SourceTree, render_chart,
+    render_kustomization,
 };
 
 /// Renders `kustomize:DIR`.
@@ -24,9 +25,27 @@ pub(super) fn named_kustomization(input: &str, folder: &str, options: &LoadOptio
 
 /// Renders `helm:CHART[@VERSION]`.
 pub(super) fn named_chart(input: &str, chart: &str, options: &LoadOptions, found: &mut FoundSources) {
-    let rendered =
-        allowed(options).and_then(|render| render_chart(&ChartName::parse(chart)?, SourceTree::Local, &render.helm));
+    let rendered = allowed(options).and_then(|render| {
+        let name = ChartName::parse(chart)?;
+        let Some((reference, version)) = name.in_registry() else {
+            return render_chart(&name, SourceTree::Local, &render.helm);
+        };
+        let (artifact, folder) = artifact::find_chart(reference, version, found)?;
+        chart_of_artifact(&artifact, &folder, render, found)
+    });
     found.add_named(input, rendered);
+}
+
+/// Renders the chart of an artifact that was fetched.
+pub(super) fn chart_of_artifact(
+    artifact: &str,
+    folder: &str,
+    options: &RenderOptions,
+    found: &mut FoundSources,
+) -> Result<RenderedText, RenderError> {
+    let checkout = found.checkout(artifact)?;
+    let place = checkout.path(Path::new(folder)).to_string_lossy().into_owned();
+    render_chart(&ChartName::of_folder(&place), SourceTree::Ref(checkout), &options.helm)
 }
 
 /// Renders `git:REF:kustomize:DIR`.
@@ -90,7 +109,7 @@ pub(super) fn render(
     }
 }
 
-fn allowed(options: &LoadOptions) -> Result<&RenderOptions, RenderError> {
+pub(super) fn allowed(options: &LoadOptions) -> Result<&RenderOptions, RenderError> {
     options.render.as_ref().ok_or_else(|| {
         RenderError::new("this command reads manifests as they are")
             .with_hint("Render it, and pass the result to `-f -`.")
@@ -98,16 +117,20 @@ fn allowed(options: &LoadOptions) -> Result<&RenderOptions, RenderError> {
 }
 
 impl FoundSources {
-    /// Returns the files of a ref, which are written once.
+    /// Returns the files of a ref or an artifact, which are written once.
     fn checkout(&mut self, reference: &str) -> Result<&Checkout, RenderError> {
         if !self.checkouts.contains_key(reference) {
-            let checkout = Checkout::write(reference).map_err(|error| RenderError::new(error.0))?;
+            let checkout = match self.artifacts.get(reference) {
+                Some(artifact) => Checkout::write_artifact(reference, artifact::last(reference), &artifact.files)
+                    .map_err(|error| RenderError::new(format!("its files cannot be written: {error}")))?,
+                None => Checkout::write(reference).map_err(|error| RenderError::new(error.0))?,
+            };
             self.checkouts.insert(reference.to_owned(), checkout);
         }
         Ok(&self.checkouts[reference])
     }
 
-    fn add_named(&mut self, input: &str, rendered: Result<RenderedText, RenderError>) {
+    pub(super) fn add_named(&mut self, input: &str, rendered: Result<RenderedText, RenderError>) {
         match rendered {
             Ok(rendered) => self.add_rendered(rendered, false),
             Err(error) => self.errors.push(error_of(input, error)),
@@ -118,7 +141,7 @@ impl FoundSources {
     pub(super) fn add_rendered(&mut self, rendered: RenderedText, is_found: bool) {
         let RenderedText { bytes, trace, folder, scheme } = rendered;
         let name = format!("{scheme}{}", folder.folder);
-        self.rendered.push(folder);
+        self.rendered.push(ResolvedSource::Rendered(folder));
         let (reading, location) = (Reading::Objects, Location::RenderedBytes(bytes));
         self.sources.push(Source { name, is_found, reading, trace: Some(trace), location });
     }

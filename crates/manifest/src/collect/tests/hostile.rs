@@ -235,12 +235,12 @@ fn inputs_that_cannot_be_opened_say_why() {
             "http://example.com/a: http:// is refused: anyone on the way could change the manifests".to_owned(),
         ),
         (
-            vec!["oci://example.com/a".to_owned()],
-            "oci://example.com/a: the scheme oci:// is not supported; expected https://".to_owned(),
+            vec!["oci://u:s3cret@example.com/a".to_owned()],
+            "oci://example.com/a: the text behind the @ is not a SHA-256 digest".to_owned(),
         ),
         (
             vec!["file:///etc/passwd".to_owned()],
-            "file:///etc/passwd: the scheme file:// is not supported; expected https://".to_owned(),
+            "file:///etc/passwd: the scheme file:// is not supported; expected https:// or oci://".to_owned(),
         ),
     ];
     for (inputs, expected) in cases {
