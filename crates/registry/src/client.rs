@@ -28,6 +28,12 @@ const MAX_PAGES: usize = 50;
 /// Maximum time of all requests of a client.
 const TIME: Duration = Duration::from_secs(300);
 
+/// Maximum time of a request, its body included.
+const REQUEST_TIME: Duration = Duration::from_secs(120);
+
+/// Maximum time of the request that finds out whether a registry on this machine demands TLS.
+const TLS_TIME: Duration = Duration::from_secs(5);
+
 /// Host of Docker Hub's registry, which has another name in references.
 const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
@@ -69,6 +75,12 @@ impl Client {
     pub fn new(files: CredentialFiles) -> Self {
         let deadline = Instant::now() + TIME;
         Self { files, deadline, sessions: Mutex::default(), agents: Mutex::default() }
+    }
+
+    /// Limits the time of all requests of the client.
+    #[must_use]
+    pub fn with_time(self, time: Duration) -> Self {
+        Self { deadline: Instant::now() + time, ..self }
     }
 
     /// Fetches the manifest of a reference.
@@ -150,7 +162,8 @@ impl Client {
             match response.status() {
                 StatusCode::UNAUTHORIZED if credentials.is_none() => {
                     let found = self.files.find(&reference.registry, &reference.repository)?;
-                    session.authorization = Some(token::authorize(reference, response.headers(), &found)?);
+                    session.authorization =
+                        Some(token::authorize(reference, response.headers(), &found, self.time_left()?)?);
                     credentials = Some(found);
                 }
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -167,8 +180,11 @@ impl Client {
 
     /// Returns whether a registry on this machine can be reached with TLS.
     fn answers_tls(&self, reference: &Reference) -> bool {
-        let url = Url::parse(&format!("https://{}/v2/", reference.registry));
-        url.ok().and_then(|url| self.agent(&url).ok()?.get(url.as_str()).call().ok()).is_some()
+        let (Ok(url), Ok(time)) = (Url::parse(&format!("https://{}/v2/", reference.registry)), self.time_left()) else {
+            return false;
+        };
+        let Ok(agent) = self.agent(&url) else { return false };
+        agent.get(url.as_str()).config().timeout_global(Some(time.min(TLS_TIME))).build().call().is_ok()
     }
 
     /// Sends a request, and follows redirects. Credentials stay with the host that they are for.
@@ -185,28 +201,30 @@ impl Client {
         let first = Url::parse(&text).map_err(|_| RegistryError::invalid("the registry is not a host"))?;
         let mut url = first.clone();
         for _ in 0..=https::MAX_REDIRECTS {
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let message = format!("not read within {} s", TIME.as_secs());
-                return Err(RegistryError::new(ErrorKind::Unreachable, message, "Try again."));
-            }
+            let time = self.time_left()?;
             let mut request = self.agent(&url)?.get(url.as_str());
             request = accept.iter().fold(request, |request, kind| request.header(ACCEPT, *kind));
             if let Some(authorization) = authorization.filter(|_| url.origin() == first.origin()) {
                 request = request.header(AUTHORIZATION, authorization.expose_secret());
             }
-            let response = request
-                .config()
-                .timeout_global(Some(left.min(Duration::from_secs(120))))
-                .build()
-                .call()
-                .map_err(|error| https::explain(&error))?;
+            let response =
+                request.config().timeout_global(Some(time)).build().call().map_err(|error| https::explain(&error))?;
             if !response.status().is_redirection() {
                 return Ok(response);
             }
             url = https::redirect(&url, response.headers().get(LOCATION).and_then(|value| value.to_str().ok()))?;
         }
         Err(RegistryError::invalid(format!("more than {} redirects", https::MAX_REDIRECTS)))
+    }
+
+    /// Returns the time for the next request.
+    fn time_left(&self) -> Result<Duration, RegistryError> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let message = "the time for requests to registries has passed";
+            return Err(RegistryError::new(ErrorKind::Unreachable, message, "Try again."));
+        }
+        Ok(left.min(REQUEST_TIME))
     }
 
     /// Returns the agent for a host; it keeps its connections.

@@ -2,6 +2,7 @@
 //! Follows the token authentication of the distribution project.
 
 use std::io::Read;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -37,6 +38,7 @@ pub(crate) fn authorize(
     reference: &Reference,
     headers: &HeaderMap,
     found: &FoundCredentials,
+    time: Duration,
 ) -> Result<SecretString, RegistryError> {
     let denied = || denied(found);
     match (challenge(headers)?, &found.credentials) {
@@ -47,8 +49,8 @@ pub(crate) fn authorize(
             let url = realm_url(&realm, reference)?;
             let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", reference.repository));
             let answer = match credentials {
-                Credentials::Identity(token) => exchange(&url, service.as_deref(), &scope, token)?,
-                _ => request(url, service.as_deref(), &scope, credentials)?,
+                Credentials::Identity(token) => exchange(&url, service.as_deref(), &scope, token, time)?,
+                _ => request(url, service.as_deref(), &scope, credentials, time)?,
             };
             let token = answer.ok_or_else(denied)?;
             Ok(bearer(&token))
@@ -113,13 +115,14 @@ fn request(
     service: Option<&str>,
     scope: &str,
     credentials: &Credentials,
+    time: Duration,
 ) -> Result<Option<SecretString>, RegistryError> {
     {
         let mut query = url.query_pairs_mut();
         query.extend_pairs(service.map(|service| ("service", service)));
         query.append_pair("scope", scope);
     }
-    let mut request = https::agent(&url)?.get(url.as_str());
+    let mut request = https::agent(&url)?.get(url.as_str()).config().timeout_global(Some(time)).build();
     if let Credentials::Basic(user, password) = credentials {
         request = request.header("authorization", basic(user, password).expose_secret());
     }
@@ -132,6 +135,7 @@ fn exchange(
     service: Option<&str>,
     scope: &str,
     token: &SecretString,
+    time: Duration,
 ) -> Result<Option<SecretString>, RegistryError> {
     let service = service.unwrap_or_default();
     let form = [
@@ -141,7 +145,8 @@ fn exchange(
         ("client_id", "pushback"),
         ("refresh_token", token.expose_secret()),
     ];
-    read(https::agent(url)?.post(url.as_str()).send_form(form).map_err(|error| https::explain(&error))?)
+    let request = https::agent(url)?.post(url.as_str()).config().timeout_global(Some(time)).build();
+    read(request.send_form(form).map_err(|error| https::explain(&error))?)
 }
 
 fn read(mut response: ureq::http::Response<ureq::Body>) -> Result<Option<SecretString>, RegistryError> {
