@@ -201,10 +201,8 @@ impl FileTree {
 
     /// Deletes a file, or a folder with everything in it.
     fn delete(&mut self, path: &str) {
-        let below = format!("{path}/");
-        let is_deleted = |known: &String| path.is_empty() || known == path || known.starts_with(&below);
-        self.files.retain(|known, _| !is_deleted(known));
-        self.links.retain(|known, _| !is_deleted(known));
+        delete_from(&mut self.files, path);
+        delete_from(&mut self.links, path);
     }
 
     fn checked_folder(&self, name: &str) -> Result<(), String> {
@@ -221,6 +219,21 @@ impl FileTree {
             return Err(format!("its path is longer than {MAX_PATH} bytes or {} levels", self.limits.depth));
         }
         Ok(path)
+    }
+}
+
+/// Deletes a path and those below it. Takes time by what is deleted, since it runs once for each entry.
+fn delete_from<T>(entries: &mut BTreeMap<String, T>, path: &str) {
+    if path.is_empty() {
+        entries.clear();
+        return;
+    }
+    entries.remove(path);
+    let folder = format!("{path}/");
+    let below = entries.range(folder.clone()..).map(|(known, _)| known);
+    let below: Vec<String> = below.take_while(|known| known.starts_with(&folder)).cloned().collect();
+    for known in below {
+        entries.remove(&known);
     }
 }
 
