@@ -9,6 +9,7 @@ pub use lines::{LONGEST_LINE, StreamError, judge_lines};
 pub use request::JudgeRequest;
 pub use response::{ErrorKind, ErrorPosition, JudgeError, JudgeResponse, JudgeVerdict};
 
+use std::fmt;
 use std::sync::Arc;
 
 use pushback_objects::finding::Verdict;
@@ -17,14 +18,17 @@ use pushback_objects::remedy::RemedyKind;
 use pushback_preflight::derived_crds::is_source;
 use pushback_preflight::facts::{ClusterFacts, ClusterSide};
 use pushback_preflight::rule::Judgement;
-use pushback_preflight::{Change, ChangeSet, Operation, RunReport, Session, Verification, api_lifecycle, policy};
+use pushback_preflight::{
+    Answer, Change, ChangeSet, Need, Operation, RunReport, Selection, Session, Verification, Waiver, api_lifecycle,
+    policy,
+};
 use serde_json::Value;
 
 /// API version of requests and responses.
 pub const API_VERSION: &str = "pushback.dev/v1alpha1";
 
 /// The rule that judges CRDs.
-const RULE: &str = "CRDUpgradeSafety";
+pub const RULE: &str = "CRDUpgradeSafety";
 
 /// Judges a change as `pushback check` judges it on files, with the default rules.
 ///
@@ -40,18 +44,48 @@ pub fn judge(request: JudgeRequest) -> Result<JudgeResponse, JudgeError> {
     };
     let change = change(old, new)?;
     objects::check(&objects)?;
-    let changes = ChangeSet { changes: vec![change], ..ChangeSet::default() };
-    let cluster = ClusterFacts {
-        description: "a request".to_owned(),
-        side: ClusterSide::Directory,
-        version: None,
-        asked_version,
-    };
-    let mut selection = match policy::select(None, None) {
-        Ok(selection) => selection,
-        Err(_) => unreachable!("the default rules need no settings"),
-    };
+    let cluster = ClusterFacts { asked_version, ..files("a request") };
+    let Ok(selection) = policy::select(None, None) else { unreachable!("the default rules need no settings") };
+    let answer = |session: &Session, need: &Need| objects::answer(session, need, &objects);
+    let mut report = report(change, Basis { selection, waivers: &[], today: "", cluster, answer: &answer });
+    for finding in &mut report.findings {
+        // There is neither a cluster nor a command line that could be repeated.
+        finding.remedies.retain(|remedy| remedy.kind != RemedyKind::AskCluster);
+    }
+    Ok(response(id, report))
+}
+
+/// Basis of a judgement.
+pub struct Basis<'a> {
+    /// The rules with their settings; those that judge anything but CRDs are left out.
+    pub selection: Selection,
+    /// The waivers in effect.
+    pub waivers: &'a [Waiver],
+    /// The date for waivers, `YYYY-MM-DD`.
+    pub today: &'a str,
+    /// The cluster.
+    pub cluster: ClusterFacts,
+    /// Answers the needs of the rule.
+    pub answer: &'a dyn Fn(&Session, &Need) -> Answer,
+}
+
+impl fmt::Debug for Basis<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Basis")
+            .field("selection", &self.selection)
+            .field("waivers", &self.waivers)
+            .field("today", &self.today)
+            .field("cluster", &self.cluster)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Judges the change of a CRD.
+#[must_use]
+pub fn report(change: Change, basis: Basis<'_>) -> RunReport {
+    let Basis { mut selection, waivers, today, cluster, answer } = basis;
     selection.rules.retain(|selected| selected.rule.meta().name == RULE);
+    let changes = ChangeSet { changes: vec![change], ..ChangeSet::default() };
     let mut session = Session::of(selection, changes, cluster);
     loop {
         let needs = session.needs();
@@ -59,16 +93,28 @@ pub fn judge(request: JudgeRequest) -> Result<JudgeResponse, JudgeError> {
             break;
         }
         for need in needs {
-            let answer = objects::answer(&session, &need, &objects);
+            let answer = answer(&session, &need);
             session.answer([(need, answer)]);
         }
     }
-    let (mut report, _) = session.finish(Judgement::default(), &[], "");
-    for finding in &mut report.findings {
-        // There is neither a cluster nor a command line that could be repeated.
-        finding.remedies.retain(|remedy| remedy.kind != RemedyKind::AskCluster);
+    session.finish(Judgement::default(), waivers, today).0
+}
+
+/// A cluster of which nothing is known but the objects of the change, as if they came from files.
+#[must_use]
+pub fn files(description: &str) -> ClusterFacts {
+    ClusterFacts {
+        description: description.to_owned(),
+        side: ClusterSide::Directory,
+        version: None,
+        asked_version: None,
     }
-    Ok(response(id, report))
+}
+
+/// Answers a need like a folder that has the CRD and nothing else.
+#[must_use]
+pub fn answer_without_objects(session: &Session, need: &Need) -> Answer {
+    objects::answer(session, need, &[])
 }
 
 fn response(id: Option<Value>, report: RunReport) -> JudgeResponse {
@@ -85,7 +131,10 @@ fn response(id: Option<Value>, report: RunReport) -> JudgeResponse {
 }
 
 /// The planned change between two objects.
-fn change(old: Option<Value>, new: Option<Value>) -> Result<Change, JudgeError> {
+///
+/// # Errors
+/// Neither is an object that can be judged, or they are different ones.
+pub fn change(old: Option<Value>, new: Option<Value>) -> Result<Change, JudgeError> {
     let operation = match (&old, &new) {
         (None, None) => return Err(JudgeError::request("old and new: at least one must be an object".to_owned())),
         (None, Some(_)) => Operation::Create,
