@@ -37,6 +37,8 @@ pub struct Config {
     pub policy_loosening: Option<(Loosening, Position)>,
     /// `preflightWaivers`.
     pub preflight_waivers: Vec<PreflightWaiver>,
+    /// `admissionExemptions`, which count in a file of `serve-admission --config` alone.
+    pub admission_exemptions: Vec<AdmissionExemption>,
     /// `conversionPlans`.
     pub conversion_plans: Vec<GivenPlan>,
     /// `changeGroupBindings`.
@@ -97,6 +99,7 @@ impl Config {
             self.policy_loosening = Some(loosening);
         }
         self.preflight_waivers.extend(later.preflight_waivers);
+        self.admission_exemptions.extend(later.admission_exemptions);
         self.conversion_plans.extend(later.conversion_plans);
         self.change_group_bindings.extend(later.change_group_bindings);
         self.change_rule_bindings.extend(later.change_rule_bindings);
@@ -129,6 +132,24 @@ pub struct PreflightRule {
     pub custom: Option<(Definition, Vec<Matcher>)>,
     /// Position of the entry.
     pub position: Position,
+}
+
+/// One entry of `admissionExemptions`.
+#[derive(Clone, Debug)]
+pub struct AdmissionExemption {
+    /// A user or a group of users.
+    pub subject: ExemptSubject,
+    /// Reason of the exemption.
+    pub reason: String,
+}
+
+/// The subject of an exemption.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExemptSubject {
+    /// Name of a user.
+    User(String),
+    /// Name of a group.
+    Group(String),
 }
 
 /// One entry of `preflightWaivers`.

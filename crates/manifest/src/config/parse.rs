@@ -126,6 +126,10 @@ fn read_document(root: &Node<'_>, tool_version: &str, ignored: &mut Option<&mut 
     let mut config = Config {
         minimum_required_version: minimum_required_version(&fields, group, tool_version),
         preflight_waivers: entries(&fields, "preflightWaivers", rules::preflight_waiver),
+        admission_exemptions: entries(&fields, "admissionExemptions", rules::admission_exemption)
+            .into_iter()
+            .flatten()
+            .collect(),
         conversion_plans: entries(&fields, "conversionPlans", |node| GivenPlan::of_entry(node, PlanSource::Manifests)),
         change_group_bindings: entries(&fields, "changeGroupBindings", rules::change_group_binding),
         change_rule_bindings: entries(&fields, "changeRuleBindings", rules::change_rule_binding),

@@ -12,8 +12,9 @@ use crate::config::cel::{Outcomes, gives, variables};
 use crate::config::ordering::{check_group, parse_rule};
 use crate::config::rebase;
 use crate::config::{
-    ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, LabelScopingRule, Matcher, ObjectReference, Path,
-    PathRule, PreflightRule, PreflightWaiver, RebaseAction, RebaseRule, RebaseSource, TemplateRule, WaitRule,
+    AdmissionExemption, ChangeGroupBinding, ChangeRuleBinding, ConditionMatcher, ExemptSubject, LabelScopingRule,
+    Matcher, ObjectReference, Path, PathRule, PreflightRule, PreflightWaiver, RebaseAction, RebaseRule, RebaseSource,
+    TemplateRule, WaitRule,
 };
 
 use super::matchers::{Regexes, path, resource_matchers, texts};
@@ -69,6 +70,17 @@ pub(super) fn preflight_waiver(node: &Node<'_>) -> PreflightWaiver {
         affected: fields.optional("affected").and_then(|node| node.whole_number(0..=u64::MAX)),
         position: node.position(),
     }
+}
+
+pub(super) fn admission_exemption(node: &Node<'_>) -> Option<AdmissionExemption> {
+    let fields = node.fields(shapes::ADMISSION_EXEMPTION);
+    let reason = fields.required_text("reason");
+    let subject = match (fields.text("user"), fields.text("group")) {
+        (Some(user), None) => ExemptSubject::User(user),
+        (None, Some(group)) => ExemptSubject::Group(group),
+        _ => return node.fail("expected either `user` or `group`", &[]),
+    };
+    Some(AdmissionExemption { subject, reason })
 }
 
 /// `Kind name` or `Kind namespace/name`.

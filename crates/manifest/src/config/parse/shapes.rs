@@ -13,6 +13,7 @@ pub(super) const CONFIG: Keys = &[
     "preflightRules",
     "preflightWaivers",
     "policyLoosening",
+    "admissionExemptions",
     "conversionPlans",
     "changeGroupBindings",
     "changeRuleBindings",
@@ -52,6 +53,9 @@ pub(super) const PREFLIGHT_RULE: Keys = &[
 /// An entry of `preflightWaivers`.
 pub(super) const PREFLIGHT_WAIVER: Keys =
     &["rule", "check", "object", "path", "fingerprint", "cause", "members", "reason", "owner", "expires", "affected"];
+
+/// An entry of `admissionExemptions`.
+pub(super) const ADMISSION_EXEMPTION: Keys = &["user", "group", "reason"];
 
 /// An entry of `changeGroupBindings`.
 pub(super) const CHANGE_GROUP_BINDING: Keys = &["name", "resourceMatchers"];
@@ -141,6 +145,7 @@ pub(super) const ALL: &[Keys] = &[
     CONFIG,
     PREFLIGHT_RULE,
     PREFLIGHT_WAIVER,
+    ADMISSION_EXEMPTION,
     CHANGE_GROUP_BINDING,
     CHANGE_RULE_BINDING,
     REBASE_RULE,
