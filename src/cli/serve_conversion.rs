@@ -91,7 +91,7 @@ pub async fn run(global: &GlobalArgs, arguments: ServeConversionArgs) -> ExitCod
         metrics_listen: arguments.metrics_listen,
         certificate: arguments.tls_cert.unwrap_or_default(),
         key: arguments.tls_key.unwrap_or_default(),
-        plans: served.all(),
+        files: served.all(),
         longest_request: usize::from(arguments.max_request) << 20,
         drain: arguments.drain,
     };
@@ -103,7 +103,7 @@ pub async fn run(global: &GlobalArgs, arguments: ServeConversionArgs) -> ExitCod
 
 /// Standard error.
 #[derive(Debug)]
-struct Log;
+pub(super) struct Log;
 
 impl Journal for Log {
     fn note(&self, notice: &Notice) {

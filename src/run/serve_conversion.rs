@@ -10,7 +10,8 @@ use pushback_manifest::InputError;
 use pushback_manifest::files::{SourceFile, shown};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
-use pushback_webhook::{Journal, Settings, StartError, serve};
+use pushback_webhook::conversions::serve;
+use pushback_webhook::{Journal, Settings, StartError};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;
@@ -50,8 +51,8 @@ pub async fn run(settings: Settings, served: ServedFiles, journal: Arc<dyn Journ
     let (_, stop) = signals::listen();
     // Schemas may be nested deeply.
     let compile = move |files: &[SourceFile]| stack::with_room(|| reviewer(&served, files));
-    serve(settings, Arc::new(compile), journal, stop).await.map_err(|error| match error {
-        StartError::Plans(errors) => errors.into(),
+    serve(settings, compile, journal, stop).await.map_err(|error| match error {
+        StartError::Files(errors) => errors.into(),
         StartError::Other(message) => CommandError::usage(message),
     })
 }

@@ -1,18 +1,16 @@
-//! Answers requests: reviews, health, metrics. Whatever a request holds, it is answered, and converting never keeps
+//! Answers requests: reviews, health, metrics. Whatever a request holds, it is answered, and the work on it never keeps
 //! other connections waiting.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use pushback_conversion::review::{self, Answer, Done, Reviewer};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -20,14 +18,13 @@ use super::certificate::Identity;
 use super::intake::{Intake, IntakeError, Received};
 use super::metrics::{Metrics, Outcome};
 use super::notice::{Journal, Notice};
-
-/// The API server waits 30 s for a webhook.
-const DEADLINE: Duration = Duration::from_secs(25);
+use super::reviews::{OverdueReply, Reply, ReviewKind, Reviews};
 
 /// What all connections share.
 #[derive(Debug)]
 pub(super) struct Service {
-    reviewer: RwLock<Arc<Reviewer>>,
+    reviews: RwLock<Arc<dyn Reviews>>,
+    pub(super) kind: &'static ReviewKind,
     pub(super) metrics: Metrics,
     pub(super) journal: Arc<dyn Journal>,
     draining: AtomicBool,
@@ -35,69 +32,33 @@ pub(super) struct Service {
     processors: Arc<Semaphore>,
 }
 
-/// How a request for a conversion ends.
-struct Reply {
-    outcome: Outcome,
-    status: StatusCode,
-    body: Vec<u8>,
-    /// What was converted, or why nothing was.
-    result: Result<Done, String>,
-}
-
-impl Reply {
-    /// Text instead of a review, for who does not send one.
-    fn text(outcome: Outcome, status: StatusCode, reason: String) -> Self {
-        Self { outcome, status, body: format!("{reason}\n").into_bytes(), result: Err(reason) }
-    }
-
-    /// The answer to a body.
-    fn to(body: Vec<u8>, answer: impl FnOnce(review::Request) -> Answer) -> Self {
-        let size = body.len();
-        let request = match review::Request::read(&body) {
-            Ok(request) => request,
-            Err(reason) => return Self::text(Outcome::Malformed, StatusCode::BAD_REQUEST, reason),
-        };
-        // Not in memory beside its answer.
-        drop(body);
-        let envelope = request.envelope().clone();
-        let (outcome, review, result) = match catch_unwind(AssertUnwindSafe(|| answer(request))) {
-            Ok(Answer { review, result: Ok(done) }) => (Outcome::Converted, review, Ok(done)),
-            Ok(Answer { review, result: Err(refusal) }) => (Outcome::Failed, review, Err(refusal.about)),
-            Err(_) => {
-                let reason = format!("a defect in pushback {}: its log says where", env!("CARGO_PKG_VERSION"));
-                (Outcome::Panicked, envelope.failed(&reason), Err(reason))
-            }
-        };
-        // Most answers are a little longer than what was asked; one that grew piece by piece would be copied on the way.
-        let mut body = Vec::with_capacity(size + size / 4);
-        match serde_json::to_writer(&mut body, &review) {
-            Ok(()) => Self { outcome, status: StatusCode::OK, body, result },
-            Err(error) => Self::text(Outcome::Panicked, StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
-        }
-    }
-}
-
 impl Service {
-    pub(super) fn new(reviewer: Reviewer, journal: Arc<dyn Journal>, longest: usize) -> Self {
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    pub(super) fn new(reviews: Arc<dyn Reviews>, journal: Arc<dyn Journal>, longest: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from).min(reviews.most_at_once());
+        let kind = reviews.kind();
         let service = Self {
-            reviewer: RwLock::default(),
-            metrics: Metrics::default(),
+            reviews: RwLock::new(Arc::clone(&reviews)),
+            kind,
+            metrics: Metrics::new(kind),
             journal,
             draining: AtomicBool::new(false),
             intake: Intake::new(longest),
             processors: Arc::new(Semaphore::new(processors)),
         };
-        service.exchange(reviewer);
+        service.exchange(reviews);
         service
     }
 
-    /// Puts other conversions to use. Requests that are under way end with those that they began with.
-    pub(super) fn exchange(&self, reviewer: Reviewer) {
-        let definitions = reviewer.converters().iter().map(|converter| converter.name().to_owned()).collect();
-        *self.reviewer.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(reviewer);
-        let generation = self.metrics.plans_loaded();
-        self.journal.note(&Notice::PlansLoaded { generation, definitions });
+    /// Puts other files to use. Requests that are under way end with those that they began with.
+    pub(super) fn exchange(&self, reviews: Arc<dyn Reviews>) {
+        let generation = self.metrics.files_loaded();
+        let notice = reviews.in_use(generation);
+        *self.reviews.write().unwrap_or_else(PoisonError::into_inner) = reviews;
+        self.journal.note(&notice);
+    }
+
+    fn reviews(&self) -> Arc<dyn Reviews> {
+        Arc::clone(&self.reviews.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Tells of a certificate that is put to use.
@@ -112,11 +73,11 @@ impl Service {
         self.draining.store(true, Ordering::SeqCst);
     }
 
-    /// Answers one request; `converts` is false where there is no TLS.
+    /// Answers one request; `has_tls` is false on the port that answers no reviews.
     pub(super) async fn handle(
         self: Arc<Self>,
         peer: IpAddr,
-        converts: bool,
+        has_tls: bool,
         request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, Infallible> {
         const TEXT: &str = "text/plain; charset=utf-8";
@@ -128,13 +89,18 @@ impl Service {
             (&Method::GET, "/metrics") => {
                 (StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics.text().into_bytes())
             }
-            (&Method::POST, _) if converts => {
-                let reply = self.review(peer, request.into_body()).await;
+            (&Method::POST, _) if has_tls => {
+                let reply = self.review(peer, request).await;
                 let is_review = reply.status == StatusCode::OK;
                 (reply.status, if is_review { "application/json" } else { TEXT }, reply.body)
             }
             (&Method::GET, _) => text(StatusCode::NOT_FOUND, "there are /healthz, /readyz and /metrics\n"),
-            _ => text(StatusCode::METHOD_NOT_ALLOWED, "a ConversionReview is sent with POST, to the TLS port\n"),
+            _ => {
+                let name = self.kind.name;
+                let article = if name.starts_with('A') { "an" } else { "a" };
+                let reason = format!("{article} {name} is sent with POST, to the TLS port\n");
+                text(StatusCode::METHOD_NOT_ALLOWED, &reason)
+            }
         };
         let mut response = Response::new(Full::new(Bytes::from(body)));
         *response.status_mut() = status;
@@ -146,21 +112,28 @@ impl Service {
         Ok(response)
     }
 
-    async fn review(self: &Arc<Self>, peer: IpAddr, body: Incoming) -> Reply {
+    async fn review(self: &Arc<Self>, peer: IpAddr, request: Request<Incoming>) -> Reply {
         let began = Instant::now();
-        let reply = tokio::time::timeout(DEADLINE, self.convert(body)).await.unwrap_or_else(|_| {
-            let reason = format!("not converted within {} s", DEADLINE.as_secs());
-            Reply::text(Outcome::TimedOut, StatusCode::SERVICE_UNAVAILABLE, reason)
+        let (reviews, overdue) = (self.reviews(), OverdueReply::default());
+        let deadline = reviews.deadline(request.uri().query().unwrap_or_default());
+        let work = self.work(reviews, request.into_body(), overdue.clone());
+        let reply = tokio::time::timeout(deadline, work).await.unwrap_or_else(|_| {
+            overdue.take().unwrap_or_else(|| {
+                let reason = format!("not {} within {} s", self.kind.done, deadline.as_secs());
+                Reply::text(Outcome::TimedOut, StatusCode::SERVICE_UNAVAILABLE, reason)
+            })
         });
-        match &reply.result {
-            Ok(done) => self.metrics.converted(done),
-            Err(reason) => self.journal.note(&Notice::NotConverted { peer, reason: reason.clone() }),
+        self.metrics.count(&reply.counts);
+        if let Some(reason) = &reply.failure {
+            let (done, reason) = (self.kind.done, reason.clone());
+            self.journal.note(&Notice::NotAnswered { peer, done, reason });
         }
+        reply.notice.iter().for_each(|notice| self.journal.note(notice));
         self.metrics.request(reply.outcome, began.elapsed());
         reply
     }
 
-    async fn convert(self: &Arc<Self>, body: Incoming) -> Reply {
+    async fn work(&self, reviews: Arc<dyn Reviews>, body: Incoming, overdue: OverdueReply) -> Reply {
         let Received { bytes: body, memory } = match self.intake.read(body).await {
             Ok(received) => received,
             Err(error) => {
@@ -176,9 +149,8 @@ impl Service {
         let Ok(processor) = Arc::clone(&self.processors).acquire_owned().await else {
             return Reply::text(Outcome::Broken, StatusCode::SERVICE_UNAVAILABLE, IntakeError::Closed.to_string());
         };
-        let reviewer = Arc::clone(&self.reviewer.read().unwrap_or_else(PoisonError::into_inner));
         let work = spawn_blocking(move || {
-            let reply = Reply::to(body, |request| reviewer.answer(request));
+            let reply = reviews.reply(body, &overdue);
             // Given back here, not by who waits: it may have stopped waiting.
             drop((memory, processor));
             reply
@@ -187,28 +159,5 @@ impl Service {
             let reason = "a defect in pushback: its log says where".to_owned();
             Reply::text(Outcome::Panicked, StatusCode::INTERNAL_SERVER_ERROR, reason)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn a_panic_is_answered_like_any_failure() {
-        let review = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
-            "request": {"uid": "u-1", "desiredAPIVersion": "example.com/v2", "objects": [{"secret": "hunter2"}]},
-        });
-        let reply = Reply::to(review.to_string().into_bytes(), |_| std::panic::resume_unwind(Box::new("hunter2")));
-        assert_eq!((reply.outcome, reply.status), (Outcome::Panicked, StatusCode::OK));
-        let answer: Value = serde_json::from_slice(&reply.body).unwrap();
-        assert_eq!(answer["response"]["uid"], "u-1");
-        assert_eq!(answer["response"]["result"]["status"], "Failure");
-        let message = answer["response"]["result"]["message"].as_str().unwrap();
-        assert!(message.starts_with("a defect in pushback "), "{message}");
-        assert_eq!(reply.result, Err(message.to_owned()));
     }
 }

@@ -1,16 +1,17 @@
-//! The conversion webhook: a server that converts objects for the API server by conversion plans. Plans and certificate
-//! are read again when their files change; what cannot be used leaves the ones in use where they are.
+//! Webhooks that the API server calls: conversions by conversion plans.
+//! The served files and the certificate are read again when they change; unusable ones leave those in use.
 
 mod certificate;
 mod connections;
+pub mod conversions;
 mod handler;
 mod intake;
 mod metrics;
 mod notice;
+mod reviews;
 mod server;
 mod sources;
 pub mod text;
 
 pub use notice::{Journal, Notice};
-pub use server::{Settings, StartError, serve};
-pub use sources::Compile;
+pub use server::{Settings, StartError};

@@ -4,8 +4,7 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pushback_conversion::Why;
-use pushback_conversion::review::Done;
+use super::reviews::{Count, ReviewKind};
 
 /// Upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 25.0];
@@ -13,22 +12,20 @@ const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    Converted,
-    /// An object cannot be converted.
-    Failed,
-    /// It was no review.
+    /// It got an answer of its kind: the index of a result.
+    Answered(usize),
+    /// It was not a review.
     Malformed,
     TooLarge,
     TimedOut,
-    /// The client went away, or sent no body.
+    /// The client closed the connection, or sent no body.
     Broken,
     Panicked,
 }
 
 impl Outcome {
-    const ALL: [(Self, &'static str); 7] = [
-        (Self::Converted, "converted"),
-        (Self::Failed, "failed"),
+    /// The outcomes of every kind of review.
+    const COMMON: [(Self, &'static str); 5] = [
         (Self::Malformed, "malformed"),
         (Self::TooLarge, "too_large"),
         (Self::TimedOut, "timed_out"),
@@ -40,62 +37,81 @@ impl Outcome {
 /// What is read again when its files change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    Plans,
+    Files,
     Certificate,
 }
 
-impl Source {
-    const ALL: [(Self, &'static str); 2] = [(Self::Plans, "plans"), (Self::Certificate, "certificate")];
-}
-
-const LOST: [(Why, &str); 5] = [
-    (Why::Unknown, "unknown"),
-    (Why::Dropped, "dropped"),
-    (Why::NotKept, "not_kept"),
-    (Why::BagLost, "bag_lost"),
-    (Why::BagEdited, "bag_edited"),
-];
+/// Number of sources.
+const SOURCES: usize = 2;
 
 /// All counters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Metrics {
-    requests: [AtomicU64; Outcome::ALL.len()],
-    objects: AtomicU64,
-    lost: [AtomicU64; LOST.len()],
+    kind: &'static ReviewKind,
+    /// By the results of the kind.
+    answered: Vec<AtomicU64>,
+    failed: [AtomicU64; Outcome::COMMON.len()],
+    /// By counter of the kind and label.
+    counters: Vec<Vec<AtomicU64>>,
     /// Requests in each bucket alone.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
     generation: AtomicU64,
-    reload_failures: [AtomicU64; Source::ALL.len()],
+    reload_failures: [AtomicU64; SOURCES],
     /// 1 for what does not correspond to its files.
-    stale: [AtomicU64; Source::ALL.len()],
+    stale: [AtomicU64; SOURCES],
     refused_handshakes: AtomicU64,
     /// Seconds since 1970; 0 if it is not known.
     expires: AtomicI64,
 }
 
 impl Metrics {
-    /// Counts a request.
-    pub(super) fn request(&self, outcome: Outcome, took: Duration) {
-        self.requests[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        let bucket = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BOUNDS.len());
-        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
-        self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    /// Counts what a request converted.
-    pub(super) fn converted(&self, done: &Done) {
-        self.objects.fetch_add(done.objects as u64, Ordering::Relaxed);
-        for (why, count) in &done.lost {
-            if let Some(index) = LOST.iter().position(|(known, _)| known == why) {
-                self.lost[index].fetch_add(*count as u64, Ordering::Relaxed);
-            }
+    pub(super) fn new(kind: &'static ReviewKind) -> Self {
+        Self {
+            kind,
+            answered: kind.results.iter().map(|_| AtomicU64::default()).collect(),
+            failed: Default::default(),
+            counters: kind
+                .counters
+                .iter()
+                .map(|counter| counter.labels.iter().map(|_| AtomicU64::default()).collect())
+                .collect(),
+            buckets: Default::default(),
+            nanoseconds: AtomicU64::default(),
+            generation: AtomicU64::default(),
+            reload_failures: Default::default(),
+            stale: Default::default(),
+            refused_handshakes: AtomicU64::default(),
+            expires: AtomicI64::default(),
         }
     }
 
-    /// Counts plans that are put to use; returns how many that were.
-    pub(super) fn plans_loaded(&self) -> u64 {
-        self.stale[Source::Plans as usize].store(0, Ordering::Relaxed);
+    /// Counts a request.
+    pub(super) fn request(&self, outcome: Outcome, took: Duration) {
+        let counter = match outcome {
+            Outcome::Answered(result) => self.answered.get(result),
+            failed => {
+                let index = Outcome::COMMON.iter().position(|(common, _)| *common == failed);
+                index.and_then(|index| self.failed.get(index))
+            }
+        };
+        counter.into_iter().for_each(|counter| add(counter, 1));
+        let bucket = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BOUNDS.len());
+        add(&self.buckets[bucket], 1);
+        add(&self.nanoseconds, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Adds to the counters of the kind.
+    pub(super) fn count(&self, counts: &[Count]) {
+        for Count { counter, label, by } in counts {
+            let counter = self.counters.get(*counter).and_then(|counters| counters.get(*label));
+            counter.into_iter().for_each(|counter| add(counter, *by));
+        }
+    }
+
+    /// Counts files that are put to use; returns how many times that happened.
+    pub(super) fn files_loaded(&self) -> u64 {
+        self.stale[Source::Files as usize].store(0, Ordering::Relaxed);
         self.generation.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -107,28 +123,33 @@ impl Metrics {
 
     /// Counts files that cannot be used.
     pub(super) fn reload_failed(&self, source: Source) {
-        self.reload_failures[source as usize].fetch_add(1, Ordering::Relaxed);
+        add(&self.reload_failures[source as usize], 1);
         self.stale[source as usize].store(1, Ordering::Relaxed);
     }
 
     /// Counts a TLS connection that was not made.
     pub(super) fn handshake_refused(&self) {
-        self.refused_handshakes.fetch_add(1, Ordering::Relaxed);
+        add(&self.refused_handshakes, 1);
     }
 
     /// Everything as text.
     pub(super) fn text(&self) -> String {
-        let mut text = Text(String::new());
+        let kind = self.kind;
+        let mut text = Text { prefix: kind.prefix, text: String::new() };
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        text.family("requests_total", "counter", "Requests for conversions, by how they ended.");
-        for (outcome, name) in Outcome::ALL {
-            text.sample("requests_total", &format!("{{result=\"{name}\"}}"), get(&self.requests[outcome as usize]));
+        text.family("requests_total", "counter", kind.requests);
+        for (labels, counter) in kind.results.iter().zip(&self.answered) {
+            text.sample("requests_total", &format!("{{{labels}}}"), get(counter));
         }
-        text.family("objects_total", "counter", "Objects in converted requests.");
-        text.sample("objects_total", "", get(&self.objects));
-        text.family("lost_fields_total", "counter", "Fields that are not in converted objects, by the reason.");
-        for ((_, name), count) in LOST.iter().zip(&self.lost) {
-            text.sample("lost_fields_total", &format!("{{reason=\"{name}\"}}"), get(count));
+        for ((_, name), counter) in Outcome::COMMON.iter().zip(&self.failed) {
+            text.sample("requests_total", &format!("{{result=\"{name}\"}}"), get(counter));
+        }
+        for (counter, values) in kind.counters.iter().zip(&self.counters) {
+            text.family(counter.name, "counter", counter.help);
+            for (labels, value) in counter.labels.iter().zip(values) {
+                let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+                text.sample(counter.name, &labels, get(value));
+            }
         }
         text.family("request_duration_seconds", "histogram", "Time that requests took, until the answer was ready.");
         let mut count = 0;
@@ -139,15 +160,17 @@ impl Metrics {
         let seconds = Duration::from_nanos(get(&self.nanoseconds)).as_secs_f64();
         text.sample("request_duration_seconds_sum", "", seconds);
         text.sample("request_duration_seconds_count", "", count);
-        text.family("plan_generation", "gauge", "How often plans were put to use.");
-        text.sample("plan_generation", "", get(&self.generation));
+        let (generation, help) = kind.generation;
+        text.family(generation, "gauge", help);
+        text.sample(generation, "", get(&self.generation));
+        let sources = [(Source::Files, kind.files), (Source::Certificate, "certificate")];
         text.family("reload_failures_total", "counter", "Changed files that could not be used.");
-        for (source, name) in Source::ALL {
+        for (source, name) in sources {
             let failures = get(&self.reload_failures[source as usize]);
             text.sample("reload_failures_total", &format!("{{source=\"{name}\"}}"), failures);
         }
         text.family("stale", "gauge", "1 if what is in use is older than its files, because those cannot be used.");
-        for (source, name) in Source::ALL {
+        for (source, name) in sources {
             text.sample("stale", &format!("{{source=\"{name}\"}}"), get(&self.stale[source as usize]));
         }
         text.family("refused_handshakes_total", "counter", "TLS connections that were not made.");
@@ -161,62 +184,84 @@ impl Metrics {
             );
             text.sample("certificate_expiry_seconds", "", expires);
         }
-        text.0
+        text.text
     }
 }
 
+fn add(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
 /// The text as far as it is written.
-struct Text(String);
+struct Text {
+    prefix: &'static str,
+    text: String,
+}
 
 impl Text {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = write!(self.0, "# HELP pushback_conversion_{name} {help}\n# TYPE pushback_conversion_{name} {kind}\n");
+        let prefix = self.prefix;
+        let _ = write!(self.text, "# HELP {prefix}_{name} {help}\n# TYPE {prefix}_{name} {kind}\n");
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
-        let _ = writeln!(self.0, "pushback_conversion_{name}{labels} {value}");
+        let _ = writeln!(self.text, "{}_{name}{labels} {value}", self.prefix);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::reviews::Counter;
     use super::*;
+
+    static KIND: ReviewKind = ReviewKind {
+        name: "TestReview",
+        title: "tests",
+        done: "tested",
+        prefix: "pushback_test",
+        requests: "Requests.",
+        results: &["result=\"good\"", "result=\"bad\""],
+        counters: &[Counter { name: "things_total", help: "Things.", labels: &["a=\"b\"", "a=\"c\""] }],
+        generation: ("generation", "How often."),
+        files: "files",
+    };
 
     #[test]
     fn everything_is_counted_under_its_name() {
-        let metrics = Metrics::default();
-        for (index, (outcome, _)) in Outcome::ALL.into_iter().enumerate() {
-            assert_eq!(outcome as usize, index);
-        }
-        metrics.request(Outcome::Converted, Duration::from_millis(2));
-        metrics.request(Outcome::Failed, Duration::from_secs(60));
-        metrics.converted(&Done { objects: 7, lost: [(Why::BagEdited, 2)].into() });
-        assert_eq!((metrics.plans_loaded(), metrics.plans_loaded()), (1, 2));
+        let metrics = Metrics::new(&KIND);
+        metrics.request(Outcome::Answered(0), Duration::from_millis(2));
+        metrics.request(Outcome::Answered(1), Duration::from_secs(60));
+        metrics.request(Outcome::TimedOut, Duration::from_millis(2));
+        // An index that does not exist is ignored.
+        metrics.request(Outcome::Answered(2), Duration::from_millis(2));
+        metrics.count(&[Count { counter: 0, label: 1, by: 3 }, Count { counter: 1, label: 0, by: 1 }]);
+        assert_eq!((metrics.files_loaded(), metrics.files_loaded()), (1, 2));
         metrics.reload_failed(Source::Certificate);
         metrics.handshake_refused();
         let text = metrics.text();
         for line in [
-            "pushback_conversion_requests_total{result=\"converted\"} 1",
-            "pushback_conversion_requests_total{result=\"failed\"} 1",
-            "pushback_conversion_requests_total{result=\"panicked\"} 0",
-            "pushback_conversion_objects_total 7",
-            "pushback_conversion_lost_fields_total{reason=\"bag_edited\"} 2",
-            "pushback_conversion_request_duration_seconds_bucket{le=\"0.001\"} 0",
-            "pushback_conversion_request_duration_seconds_bucket{le=\"0.0025\"} 1",
-            "pushback_conversion_request_duration_seconds_bucket{le=\"25\"} 1",
-            "pushback_conversion_request_duration_seconds_bucket{le=\"+Inf\"} 2",
-            "pushback_conversion_request_duration_seconds_sum 60.002",
-            "pushback_conversion_request_duration_seconds_count 2",
-            "pushback_conversion_plan_generation 2",
-            "pushback_conversion_reload_failures_total{source=\"certificate\"} 1",
-            "pushback_conversion_stale{source=\"plans\"} 0",
-            "pushback_conversion_stale{source=\"certificate\"} 1",
-            "pushback_conversion_refused_handshakes_total 1",
+            "pushback_test_requests_total{result=\"good\"} 1",
+            "pushback_test_requests_total{result=\"bad\"} 1",
+            "pushback_test_requests_total{result=\"timed_out\"} 1",
+            "pushback_test_requests_total{result=\"panicked\"} 0",
+            "pushback_test_things_total{a=\"b\"} 0",
+            "pushback_test_things_total{a=\"c\"} 3",
+            "pushback_test_request_duration_seconds_bucket{le=\"0.001\"} 0",
+            "pushback_test_request_duration_seconds_bucket{le=\"0.0025\"} 3",
+            "pushback_test_request_duration_seconds_bucket{le=\"25\"} 3",
+            "pushback_test_request_duration_seconds_bucket{le=\"+Inf\"} 4",
+            "pushback_test_request_duration_seconds_sum 60.006",
+            "pushback_test_request_duration_seconds_count 4",
+            "pushback_test_generation 2",
+            "pushback_test_reload_failures_total{source=\"certificate\"} 1",
+            "pushback_test_stale{source=\"files\"} 0",
+            "pushback_test_stale{source=\"certificate\"} 1",
+            "pushback_test_refused_handshakes_total 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert!(!text.contains("certificate_expiry_seconds"));
         metrics.certificate_loaded(1_900_000_000);
-        assert!(metrics.text().contains("\npushback_conversion_certificate_expiry_seconds 1900000000\n"));
+        assert!(metrics.text().contains("\npushback_test_certificate_expiry_seconds 1900000000\n"));
     }
 }

@@ -10,8 +10,8 @@ pub enum Notice {
     Listening {
         /// Its address.
         address: SocketAddr,
-        /// Whether conversions are answered there; otherwise only health and metrics, without TLS.
-        converts: bool,
+        /// The reviews that are answered there, with TLS; `None` for a port with health and metrics alone.
+        reviews: Option<&'static str>,
     },
     /// Plans are in use.
     PlansLoaded {
@@ -20,8 +20,19 @@ pub enum Notice {
         /// Names of the definitions.
         definitions: Vec<String>,
     },
-    /// Changed files with plans or definitions cannot be used; those in use stay.
-    PlansRefused {
+    /// A policy is in use.
+    PolicyLoaded {
+        /// Number of policies that were put to use, this one included.
+        generation: u64,
+        /// Description of the policy.
+        policy: String,
+        /// Rules of the files that admission does not run.
+        ignored: Vec<String>,
+    },
+    /// Changed files with plans, CRDs or a policy cannot be used; those in use stay.
+    FilesRefused {
+        /// Content of the files: `plans`, `policy`.
+        files: &'static str,
         /// Why.
         errors: Vec<String>,
     },
@@ -35,10 +46,25 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
-    /// A request was not converted.
-    NotConverted {
+    /// A change of a CRD was judged, or allowed for a reason that should be known.
+    Judged {
+        /// Name of the CRD.
+        crd: String,
+        /// `update` or `deletion`.
+        operation: &'static str,
+        /// The user who asked for it.
+        user: String,
+        /// Result as in the metrics.
+        result: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// A request was not answered as asked.
+    NotAnswered {
         /// Who sent it.
         peer: IpAddr,
+        /// Participle of the work: `converted`, `judged`.
+        done: &'static str,
         /// Why.
         reason: String,
     },

@@ -43,7 +43,7 @@ const REST: Duration = Duration::from_millis(100);
 /// How to serve.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where conversions are answered, with TLS.
+    /// Where reviews are answered, with TLS.
     pub listen: SocketAddr,
     /// Where health and metrics are answered without TLS, too.
     pub metrics_listen: Option<SocketAddr>,
@@ -51,8 +51,8 @@ pub struct Settings {
     pub certificate: PathBuf,
     /// File with its key.
     pub key: PathBuf,
-    /// Files with plans and definitions.
-    pub plans: Vec<PathBuf>,
+    /// Files with plans and CRDs, or with a policy.
+    pub files: Vec<PathBuf>,
     /// Most bytes of a request.
     pub longest_request: usize,
     /// How long requests are taken after a signal, while `/readyz` fails.
@@ -62,8 +62,8 @@ pub struct Settings {
 /// Why the server does not start.
 #[derive(Clone, Debug)]
 pub enum StartError {
-    /// What is wrong with plans and definitions.
-    Plans(Vec<InputError>),
+    /// What is wrong with the files that are served.
+    Files(Vec<InputError>),
     /// What is wrong with anything else.
     Other(String),
 }
@@ -72,20 +72,20 @@ pub enum StartError {
 ///
 /// # Errors
 /// A file cannot be used, or a port cannot be opened.
-pub async fn serve(
+pub(super) async fn serve(
     settings: Settings,
     compile: Arc<Compile>,
     journal: Arc<dyn Journal>,
     stop: watch::Receiver<Stop>,
 ) -> Result<(), StartError> {
-    let Settings { certificate, key, plans, .. } = settings.clone();
-    let sources = Sources { certificate, key, plans, compile };
+    let Settings { certificate, key, files, .. } = settings.clone();
+    let sources = Sources { certificate, key, files, compile };
     let mut seen = Seen::default();
-    let reviewer = sources.reviewer(&mut seen).map_err(StartError::Plans)?;
+    let reviews = sources.reviews(&mut seen).map_err(StartError::Files)?;
     let identity = sources.identity(&mut seen).map_err(StartError::Other)?;
     let ports = Ports::open(&settings).await?;
 
-    let service = Arc::new(Service::new(reviewer, Arc::clone(&journal), settings.longest_request));
+    let service = Arc::new(Service::new(reviews, Arc::clone(&journal), settings.longest_request));
     service.certified(&identity);
     let current = Current::new(identity);
     let tls = current.server().map_err(|error| StartError::Other(format!("TLS cannot be used: {error}")))?;
@@ -96,7 +96,7 @@ pub async fn serve(
         connections: Connections::new(CONNECTIONS),
         graceful: GracefulShutdown::new(),
     };
-    server.ports.tell(&*journal);
+    server.ports.tell(service.kind.title, &*journal);
     let following = tokio::spawn(sources.follow(seen, Arc::clone(&service), current));
 
     server.accept_until(signal(stop)).await;
@@ -140,10 +140,10 @@ impl Ports {
         Ok(Self { tls, plain })
     }
 
-    fn tell(&self, journal: &dyn Journal) {
-        for (listener, converts) in [(Some(&self.tls), true), (self.plain.as_ref(), false)] {
+    fn tell(&self, title: &'static str, journal: &dyn Journal) {
+        for (listener, reviews) in [(Some(&self.tls), Some(title)), (self.plain.as_ref(), None)] {
             if let Some(address) = listener.and_then(|listener| listener.local_addr().ok()) {
-                journal.note(&Notice::Listening { address, converts });
+                journal.note(&Notice::Listening { address, reviews });
             }
         }
     }
@@ -222,21 +222,15 @@ fn refused(service: &Service, peer: IpAddr, error: &io::Error) {
     }
 }
 
-async fn talk<S>(
-    stream: S,
-    peer: IpAddr,
-    converts: bool,
-    service: Arc<Service>,
-    watcher: Watcher,
-    open: Arc<Connection>,
-) where
+async fn talk<S>(stream: S, peer: IpAddr, has_tls: bool, service: Arc<Service>, watcher: Watcher, open: Arc<Connection>)
+where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let asked = Arc::clone(&open);
     let answering = service_fn(move |request| {
         let (service, busy) = (Arc::clone(&service), asked.busy());
         async move {
-            let answer = service.handle(peer, converts, request).await;
+            let answer = service.handle(peer, has_tls, request).await;
             // From here on the answer is ready; `SendWatch` notices when it is sent.
             drop(busy);
             answer
@@ -306,6 +300,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::time::Instant;
 
+    use super::super::conversions::Conversions;
     use super::super::intake::OWN;
     use super::*;
 
@@ -327,7 +322,7 @@ mod tests {
 
     impl Served {
         fn new() -> Self {
-            let reviewer = Reviewer::new(Vec::new()).expect("a reviewer");
+            let reviewer = Arc::new(Conversions(Reviewer::new(Vec::new()).expect("a reviewer")));
             let service = Arc::new(Service::new(reviewer, Arc::new(Silent), LONGEST));
             Self { service, connections: Connections::new(64), graceful: GracefulShutdown::new() }
         }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pushback_conversion::review::Reviewer;
 use pushback_manifest::InputError;
 use pushback_manifest::files::{SourceFile, shown};
 use pushback_manifest::yaml::Limits;
@@ -16,25 +15,26 @@ use super::certificate::{Current, Identity};
 use super::handler::Service;
 use super::metrics::Source;
 use super::notice::Notice;
+use super::reviews::Reviews;
 
 /// Time between two looks at the files.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Makes conversions of the files with plans and definitions.
-pub type Compile = dyn Fn(&[SourceFile]) -> Result<Reviewer, Vec<InputError>> + Send + Sync;
+/// Makes answers of the files with plans and CRDs, or with a policy.
+pub(super) type Compile = dyn Fn(&[SourceFile]) -> Result<Arc<dyn Reviews>, Vec<InputError>> + Send + Sync;
 
 /// Where everything is.
 pub(super) struct Sources {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
-    pub(super) plans: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     pub(super) compile: Arc<Compile>,
 }
 
 /// Digests of the files that were tried last: each state of the files is tried once, whether it can be used or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    plans: Tried,
+    files: Tried,
     certificate: Tried,
 }
 
@@ -71,17 +71,17 @@ impl Tried {
 type Files = Result<Vec<SourceFile>, String>;
 
 impl Sources {
-    /// The conversions, from files that are read now.
+    /// The answers, from files that are read now.
     ///
     /// # Errors
-    /// A file cannot be read, or everything that is wrong with plans and definitions.
-    pub(super) fn reviewer(&self, seen: &mut Seen) -> Result<Reviewer, Vec<InputError>> {
-        let files = read(&self.plans);
-        seen.plans = Tried::now(digest(&files));
+    /// A file cannot be read, or everything that is wrong in the files.
+    pub(super) fn reviews(&self, seen: &mut Seen) -> Result<Arc<dyn Reviews>, Vec<InputError>> {
+        let files = read(&self.files);
+        seen.files = Tried::now(digest(&files));
         self.compiled(files)
     }
 
-    fn compiled(&self, files: Files) -> Result<Reviewer, Vec<InputError>> {
+    fn compiled(&self, files: Files) -> Result<Arc<dyn Reviews>, Vec<InputError>> {
         let alone = |message| vec![InputError { message, position: Default::default(), hints: Vec::new() }];
         (self.compile)(&files.map_err(alone)?)
     }
@@ -121,19 +121,19 @@ impl Sources {
     }
 
     fn look(&self, seen: &mut Seen, service: &Service, current: &Current) {
-        self.look_at_plans(seen, service);
+        self.look_at_files(seen, service);
         self.look_at_certificate(seen, service, current);
     }
 
-    fn look_at_plans(&self, seen: &mut Seen, service: &Service) {
-        let plans = read(&self.plans);
-        if seen.plans.is_due(digest(&plans)) {
-            match self.compiled(plans) {
-                Ok(reviewer) => service.exchange(reviewer),
+    fn look_at_files(&self, seen: &mut Seen, service: &Service) {
+        let files = read(&self.files);
+        if seen.files.is_due(digest(&files)) {
+            match self.compiled(files) {
+                Ok(reviews) => service.exchange(reviews),
                 Err(errors) => {
-                    service.metrics.reload_failed(Source::Plans);
+                    service.metrics.reload_failed(Source::Files);
                     let errors = errors.iter().map(ToString::to_string).collect();
-                    service.journal.note(&Notice::PlansRefused { errors });
+                    service.journal.note(&Notice::FilesRefused { files: service.kind.files, errors });
                 }
             }
         }
@@ -183,6 +183,9 @@ fn digest(files: &Files) -> [u8; 32] {
 mod tests {
     use std::sync::Mutex;
 
+    use pushback_conversion::review::Reviewer;
+
+    use super::super::conversions::Conversions;
     use super::super::notice::Journal;
     use super::*;
 
@@ -193,7 +196,7 @@ mod tests {
         fn note(&self, notice: &Notice) {
             let text = match notice {
                 Notice::PlansLoaded { generation, .. } => format!("loaded {generation}"),
-                Notice::PlansRefused { errors } => format!("refused {}", errors.join(", ")),
+                Notice::FilesRefused { errors, .. } => format!("refused {}", errors.join(", ")),
                 _ => return,
             };
             self.0.lock().expect("notes").push(text);
@@ -205,7 +208,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let plan = folder.path().join("plan.yaml");
         let compile = |files: &[SourceFile]| match files[0].bytes.as_slice() {
-            b"good" | b"better" => Ok(Reviewer::new(Vec::new()).expect("a reviewer")),
+            b"good" | b"better" => {
+                let reviewer = Reviewer::new(Vec::new()).expect("a reviewer");
+                Ok(Arc::new(Conversions(reviewer)) as Arc<dyn Reviews>)
+            }
             other => Err(vec![InputError {
                 message: String::from_utf8_lossy(other).into_owned(),
                 position: Default::default(),
@@ -215,17 +221,17 @@ mod tests {
         let sources = Sources {
             certificate: PathBuf::new(),
             key: PathBuf::new(),
-            plans: vec![plan.clone()],
+            files: vec![plan.clone()],
             compile: Arc::new(compile),
         };
         std::fs::write(&plan, "good").expect("a file");
         let mut seen = Seen::default();
-        let reviewer = sources.reviewer(&mut seen).expect("a reviewer");
+        let reviews = sources.reviews(&mut seen).expect("a reviewer");
         let notes = Arc::new(Notes::default());
-        let service = Service::new(reviewer, Arc::<Notes>::clone(&notes), 1024);
+        let service = Service::new(reviews, Arc::<Notes>::clone(&notes), 1024);
         let mut look = |text: &str| {
             std::fs::write(&plan, text).expect("a file");
-            sources.look_at_plans(&mut seen, &service);
+            sources.look_at_files(&mut seen, &service);
             std::mem::take(&mut *notes.0.lock().expect("notes"))
         };
         assert_eq!(look("good"), ["loaded 1"]);
