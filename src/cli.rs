@@ -23,6 +23,8 @@ pub mod reports;
 pub mod rules;
 pub mod screen;
 #[cfg(feature = "webhook")]
+pub mod serve_admission;
+#[cfg(feature = "webhook")]
 pub mod serve_conversion;
 pub mod storage;
 pub mod tools;
@@ -101,6 +103,9 @@ pub(crate) enum Command {
     /// Look after the versions that custom resources are stored in: status, migrate, verify, unserve, remove
     Storage(storage::StorageArgs),
     #[cfg(feature = "webhook")]
+    /// Answer the API server as a validating webhook that refuses breaking changes of CRDs
+    ServeAdmission(serve_admission::ServeAdmissionArgs),
+    #[cfg(feature = "webhook")]
     /// Answer the API server as a conversion webhook, by conversion plans
     ServeConversion(serve_conversion::ServeConversionArgs),
     /// Look at files without a cluster, as kapp's scripts do
@@ -153,6 +158,8 @@ impl Command {
             Self::Upgrade(arguments) => upgrade::run(global, arguments).await,
             Self::Storage(arguments) => storage::run(global, arguments).await,
             #[cfg(feature = "webhook")]
+            Self::ServeAdmission(arguments) => serve_admission::run(global, arguments).await,
+            #[cfg(feature = "webhook")]
             Self::ServeConversion(arguments) => serve_conversion::run(global, arguments).await,
             #[cfg(feature = "upgrade")]
             Self::SimulateUpgrade(arguments) => upgrade::simulate::run(global, arguments).await,
@@ -176,6 +183,8 @@ impl Command {
             Self::Completion(_) | Self::Man(_) | Self::Help(_) => false,
             #[cfg(feature = "upgrade")]
             Self::Upgrade(arguments) => arguments.prints_events_or_json(),
+            #[cfg(feature = "webhook")]
+            Self::ServeAdmission(arguments) => arguments.has_json(),
             #[cfg(feature = "webhook")]
             Self::ServeConversion(arguments) => arguments.has_json(),
             _ => true,

@@ -31,6 +31,8 @@ pub mod replay;
 pub mod running;
 pub mod saved;
 #[cfg(feature = "webhook")]
+pub mod serve_admission;
+#[cfg(feature = "webhook")]
 pub mod serve_conversion;
 pub mod setup;
 pub mod signals;

@@ -568,7 +568,7 @@ pub(crate) fn waiver(text: &str) -> Result<Waiver, String> {
     Waiver::from_flag(text).map_err(|error| error.to_string())
 }
 
-fn kubernetes_version(text: &str) -> Result<Release, String> {
+pub(crate) fn kubernetes_version(text: &str) -> Result<Release, String> {
     api_lifecycle::parse(text).ok_or_else(|| "expected a version such as 1.36".to_owned())
 }
 

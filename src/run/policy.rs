@@ -8,7 +8,8 @@ use pushback_conversion::{ConversionPlans, GivenPlan, PlanSource};
 use pushback_events::RunFailure;
 use pushback_manifest::config::custom::RuleScope;
 use pushback_manifest::config::mask::Masker;
-use pushback_manifest::config::{self, Config, Matcher, PreflightRule, PreflightWaiver};
+use pushback_manifest::config::{self, AdmissionExemption, Config, Matcher, PreflightRule, PreflightWaiver};
+use pushback_manifest::files::{SourceFile, shown};
 use pushback_manifest::{FileDigest, InputError, InputWarning, Manifest, collect, shown_input, yaml};
 use pushback_objects::Position;
 use pushback_objects::source::Document;
@@ -225,6 +226,36 @@ impl Configured {
         hints.push("`pushback rules` lists the rules, `pushback rules NAME` explains one".to_owned());
         InputError { message: error.to_string(), position, hints }
     }
+}
+
+/// The policy of files alone, without manifests.
+#[derive(Debug)]
+pub struct PolicyFiles {
+    /// The policy.
+    pub policy: Policy,
+    /// Names of the rules that the files list or define.
+    pub listed_rules: Vec<String>,
+    /// `admissionExemptions`.
+    pub exemptions: Vec<AdmissionExemption>,
+}
+
+/// Reads the policy of files, as `--config` gives it to a run; the defaults without a file.
+///
+/// # Errors
+/// All errors in them.
+pub fn read_policy(files: &[SourceFile]) -> Result<PolicyFiles, CommandError> {
+    let texts = files.iter().map(|file| (shown(&file.path), file.bytes.clone())).collect();
+    let configs = collect::load_config_texts(texts)?.configs;
+    let config = parse(&configs, None)?;
+    let listed = config.preflight_rules.iter().flatten();
+    let listed_rules = listed.map(|rule| rule.name.clone()).filter(|name| name != registry::DEFAULT).collect();
+    let exemptions = config.admission_exemptions.clone();
+    let name = files.iter().map(|file| shown(&file.path)).collect::<Vec<_>>().join(", ");
+    let source = Source { name, config, is_old_side: false };
+    let (among, merged) = (Config::default(), Config::merge(config::defaults::defaults(), source.config.clone()));
+    let configured = Configured { config: merged, among, source: Some(source), plans: Vec::new(), files: Vec::new() };
+    let options = PreflightOptions { manifests_may_loosen: false, ..PreflightOptions::default() };
+    Ok(PolicyFiles { policy: configured.resolve(&options)?, listed_rules, exemptions })
 }
 
 /// The requests of a Config, in the rules' terms.

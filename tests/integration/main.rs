@@ -91,6 +91,7 @@ mod saved_plans;
 mod schemas;
 mod secrets;
 mod security;
+mod serve_admission;
 mod serve_conversion;
 mod sides;
 mod simulate;
@@ -206,6 +207,7 @@ fn all_tests() -> Vec<TestCase> {
         schemas::tests(),
         secrets::tests(),
         security::tests(),
+        serve_admission::tests(),
         serve_conversion::tests(),
         sides::tests(),
         simulate::tests(),

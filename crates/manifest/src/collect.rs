@@ -187,6 +187,18 @@ pub fn load_config_files(paths: &[String]) -> Result<Input, Vec<InputError>> {
     collector.finish()
 }
 
+/// Reads the texts of files of `--config`, as [`load_config_files`] does.
+///
+/// # Errors
+/// Every problem, sorted by file and line.
+pub fn load_config_texts(files: Vec<(String, Vec<u8>)>) -> Result<Input, Vec<InputError>> {
+    let mut collector = Collector { only_configs: true, ..Collector::default() };
+    let file =
+        |(name, bytes)| File { name, is_found: false, reading: Reading::Objects, path: None, trace: None, bytes };
+    collector.files(&files.into_iter().map(file).collect::<Vec<_>>(), &Limits::default());
+    collector.finish()
+}
+
 /// The Config documents, and ConfigMaps that carry one, in these (name, text) files. Other documents are ignored.
 ///
 /// # Errors

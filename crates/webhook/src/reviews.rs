@@ -83,6 +83,10 @@ impl Reply {
 pub(super) struct OverdueReply(Arc<Mutex<Option<Reply>>>);
 
 impl OverdueReply {
+    pub(super) fn set(&self, reply: Reply) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
+    }
+
     pub(super) fn take(&self) -> Option<Reply> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

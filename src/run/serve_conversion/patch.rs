@@ -62,7 +62,7 @@ impl Patch {
             }
         };
         if let Some(path) = &self.authority {
-            client["caBundle"] = BASE64.encode(certificates(path)?).into();
+            client["caBundle"] = authority(path)?.into();
         }
         let webhook = json!({"clientConfig": client, "conversionReviewVersions": ["v1"]});
         Ok(json!({"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}))
@@ -98,8 +98,11 @@ fn patched(value: &Value, patch: &Value) -> Option<Value> {
     })
 }
 
-/// What the API server asks of a URL.
-fn https(text: &str) -> Result<&str, CommandError> {
+/// Checks a URL by the API server's rules for webhooks.
+///
+/// # Errors
+/// The API server would not call it.
+pub fn https(text: &str) -> Result<&str, CommandError> {
     let refused = |why: &str| CommandError::usage(format!("--url {text}: {why}"));
     let url = Url::parse(text).map_err(|error| refused(&error.to_string()))?;
     match url {
@@ -108,6 +111,14 @@ fn https(text: &str) -> Result<&str, CommandError> {
         _ if url.query().is_some() || url.fragment().is_some() => Err(refused("a query or fragment is not allowed")),
         _ => Ok(text),
     }
+}
+
+/// A `caBundle` with the certificates of an authority.
+///
+/// # Errors
+/// The file cannot be read, or has something else.
+pub fn authority(path: &Path) -> Result<String, CommandError> {
+    Ok(BASE64.encode(certificates(path)?))
 }
 
 /// The certificates of an authority in PEM, each of which the API server can read.
