@@ -27,6 +27,11 @@ pub fn json_schema() -> Value {
             choice(&["warn", "error"]),
         ),
         (
+            "admissionExemptions",
+            "Users who may make breaking changes past serve-admission",
+            rules("admissionExemption"),
+        ),
+        (
             "conversionPlans",
             "Conversion plans, as in a ConversionPlan",
             list(&pushback_conversion::json_schema::entry()),
@@ -65,6 +70,7 @@ fn definitions() -> Value {
     for (name, schema) in [
         ("preflightRule", preflight_rule()),
         ("preflightWaiver", preflight_waiver()),
+        ("admissionExemption", admission_exemption()),
         (
             "changeGroupBinding",
             with_matchers(vec![("name", "The group; {name}, {namespace}, {kind} are replaced", text())], &["name"]),
@@ -211,6 +217,17 @@ fn preflight_waiver() -> Value {
         &["rule", "reason"],
     );
     schema["dependentRequired"] = json!({"cause": ["members"], "members": ["cause"]});
+    schema
+}
+
+fn admission_exemption() -> Value {
+    let properties = vec![
+        ("user", "A user, as the API server names it", text()),
+        ("group", "A group of users", text()),
+        ("reason", "Why it is exempt", text()),
+    ];
+    let mut schema = object(properties, &["reason"]);
+    schema["oneOf"] = json!([{"required": ["user"]}, {"required": ["group"]}]);
     schema
 }
 
