@@ -16,9 +16,11 @@ use serde_json::Value;
 use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
 use crate::derived_crds::DerivedCrds;
 
+mod images;
 mod needs;
 mod pod_admission;
 
+pub use images::ImageLookup;
 pub use pod_admission::{PodAdmission, PodRefusal};
 
 words! {
@@ -366,6 +368,13 @@ pub enum Need {
         /// The workload.
         workload: ObjectRef,
     },
+    /// A registry's answer about an image, answered by [`Answer::Image`].
+    Image {
+        /// Name of the image, as a Pod has it.
+        image: String,
+        /// Platforms for which it must exist.
+        platforms: Vec<String>,
+    },
 }
 
 /// A set of needs, to be gathered together.
@@ -452,6 +461,11 @@ pub enum Answer {
     Existing {
         /// What can be named in each, by name: keys of a ConfigMap or Secret, ports of a Service; `None` if not known.
         parts: BTreeMap<String, Option<BTreeSet<String>>>,
+    },
+    /// The registry's answer about an image.
+    Image {
+        /// The answer.
+        lookup: ImageLookup,
     },
     /// The server's answer to the dry run of a Pod.
     PodAdmission {

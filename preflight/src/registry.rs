@@ -9,9 +9,9 @@ use pushback_objects::suggest;
 use crate::facts::{Facts, Needs};
 use crate::rule::{Rule, RuleMeta};
 use crate::rules::{
-    ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, PermissionValidation,
-    PodAdmission, References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety, permission_validation,
-    server_refusals, stored_remedy, stored_versions,
+    ConversionRoundTrip, CrdUpgradeSafety, DestructiveChange, ExistingObjects, FieldConflicts, ImagesExist,
+    PermissionValidation, PodAdmission, References, RemovedApis, StoredVersions, UpgradeDiff, crd_upgrade_safety,
+    permission_validation, server_refusals, stored_remedy, stored_versions,
 };
 
 /// All rules, in the order in which they run and are listed.
@@ -27,6 +27,7 @@ pub static RULES: &[&dyn Rule] = &[
     &UpgradeDiff,
     &ExistingObjects,
     &ConversionRoundTrip,
+    &ImagesExist,
 ];
 
 pub use pushback_objects::finding::{SERVER, STORAGE, WAIVERS};
@@ -260,7 +261,8 @@ mod tests {
         assert_eq!(
             find("zzz").map(|_| ()).expect_err("a stranger").to_string(),
             "unknown preflight rule \"zzz\"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, \
-             PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip"
+             PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip, \
+             ImagesExist"
         );
     }
 }

@@ -343,7 +343,7 @@ fn what_is_left_empty_or_misspelt_is_answered() {
         let preflight = format!("--preflight={name}");
         pushback.run(&[&check[..], &[&preflight]].concat()).expect(1).complaints().lines().next().map(str::to_owned)
     };
-    let known = "known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip";
+    let known = "known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip, ImagesExist";
     for (name, answer) in
         [("Nope", known), ("CRDUpgrade", "did you mean \"CRDUpgradeSafety\"?"), ("None", "did you mean \"none\"?")]
     {

@@ -45,6 +45,7 @@ mod helm_annotations;
 mod hostile;
 mod hostile_definitions;
 mod hot_fixes;
+mod images;
 mod judge;
 mod judged;
 mod kapp;
@@ -163,6 +164,7 @@ fn all_tests() -> Vec<TestCase> {
         hostile_definitions::tests(),
         helm_annotations::tests(),
         hot_fixes::tests(),
+        images::tests(),
         judge::tests(),
         judged::tests(),
         kapp::tests(),

@@ -4,6 +4,7 @@ pub mod ahead;
 mod cascade;
 pub mod facts_file;
 mod gather;
+mod images;
 mod pod_admission;
 mod programs;
 pub mod release_masks;

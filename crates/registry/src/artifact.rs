@@ -150,7 +150,7 @@ fn resolve(client: &Client, reference: &Reference) -> Result<(Digest, Vec<Descri
     let mut manifest = first.manifest;
     for _ in 0..MAX_INDICES {
         let mut manifests = match manifest {
-            Manifest::Image { layers } => return Ok((digest, layers)),
+            Manifest::Image { layers, .. } => return Ok((digest, layers)),
             Manifest::Index(manifests) => manifests,
         };
         manifests.retain(|manifest| !manifest.annotations.contains_key(ATTESTATION));
@@ -219,7 +219,13 @@ mod tests {
 
     fn layer(media_type: &str, annotations: &[(&str, &str)]) -> Descriptor {
         let annotations = annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Descriptor { media_type: media_type.to_owned(), digest: Digest::compute(b""), size: 0, annotations }
+        Descriptor {
+            media_type: media_type.to_owned(),
+            digest: Digest::compute(b""),
+            size: 0,
+            platform: None,
+            annotations,
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Manifests of images and artifacts, and indices of them, as the OCI image specification and Docker define them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 
@@ -29,6 +30,9 @@ pub struct Descriptor {
     pub digest: Digest,
     /// Its size in bytes.
     pub size: u64,
+    /// The platform that the image is made for.
+    #[serde(default)]
+    pub platform: Option<Platform>,
     /// Annotations, such as the name of a file.
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
@@ -39,6 +43,8 @@ pub struct Descriptor {
 pub enum Manifest {
     /// An image or artifact.
     Image {
+        /// The configuration.
+        config: Option<Descriptor>,
         /// The layers.
         layers: Vec<Descriptor>,
     },
@@ -46,8 +52,40 @@ pub enum Manifest {
     Index(Vec<Descriptor>),
 }
 
+/// The platform of an image.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Platform {
+    /// Operating system: `linux`.
+    pub os: String,
+    /// Architecture: `amd64`.
+    pub architecture: String,
+    /// Variant of the architecture: `v7`; may be empty.
+    pub variant: String,
+}
+
+impl Platform {
+    /// Returns whether an image for this platform runs on `wanted`, such as `linux/amd64` or `linux/arm/v7`.
+    #[must_use]
+    pub fn serves(&self, wanted: &str) -> bool {
+        let mut parts = wanted.split('/');
+        let mut next = || parts.next().unwrap_or_default();
+        let (os, architecture, variant) = (next(), next(), next());
+        self.os == os && self.architecture == architecture && (variant.is_empty() || self.variant == variant)
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)?;
+        if self.variant.is_empty() { Ok(()) } else { write!(f, "/{}", self.variant) }
+    }
+}
+
 #[derive(Deserialize)]
 struct Document {
+    #[serde(default)]
+    config: Option<Descriptor>,
     #[serde(default, deserialize_with = "or_default")]
     layers: Vec<Descriptor>,
     #[serde(default)]
@@ -70,9 +108,9 @@ impl Manifest {
         }
         let manifest = match document.manifests {
             Some(manifests) => Self::Index(manifests),
-            None => Self::Image { layers: document.layers },
+            None => Self::Image { config: document.config, layers: document.layers },
         };
-        let (Self::Image { layers: parts } | Self::Index(parts)) = &manifest;
+        let (Self::Image { layers: parts, .. } | Self::Index(parts)) = &manifest;
         if parts.len() > MAX_PARTS {
             return Err(RegistryError::invalid(format!("the manifest has more than {MAX_PARTS} parts")));
         }
@@ -107,6 +145,6 @@ mod tests {
             assert!(Manifest::parse(text.as_bytes()).is_err(), "{text}");
         }
         let empty = Manifest::parse(br#"{"schemaVersion": 2, "layers": null}"#).unwrap();
-        assert_eq!(empty, Manifest::Image { layers: Vec::new() });
+        assert_eq!(empty, Manifest::Image { config: None, layers: Vec::new() });
     }
 }

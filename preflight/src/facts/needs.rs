@@ -52,7 +52,7 @@ impl Need {
             Self::AccessRules { .. } | Self::Access { .. } | Self::ObjectCount { .. } => false,
             Self::Models { .. } | Self::ConversionPlans | Self::Existing { .. } | Self::PodCount { .. } => false,
             // Answered for all deletions together, and asked again for them together.
-            Self::Program { .. } | Self::Dependents { .. } | Self::PodAdmission { .. } => false,
+            Self::Program { .. } | Self::Dependents { .. } | Self::PodAdmission { .. } | Self::Image { .. } => false,
         }
     }
 }

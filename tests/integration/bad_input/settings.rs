@@ -75,7 +75,7 @@ fn config_that_is_wrong() {
     hint: use a newer release, or lower minimumRequiredVersion
 
     # a name with an escape sequence
-    error: config.yaml:4:3: unknown preflight rule "\u{1b}[2JCRD"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip
+    error: config.yaml:4:3: unknown preflight rule "\u{1b}[2JCRD"; known are CRDUpgradeSafety, StoredVersions, PermissionValidation, References, PodAdmission, RemovedAPIs, FieldConflicts, DestructiveChange, UpgradeDiff, ExistingObjects, ConversionRoundTrip, ImagesExist
     hint: `pushback rules` lists the rules, `pushback rules NAME` explains one
 
     # no YAML

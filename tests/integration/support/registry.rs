@@ -126,6 +126,26 @@ impl Registry {
         self.push_manifest(repository, tag, &json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}))
     }
 
+    /// Pushes an image with a configuration for one platform, and returns its digest.
+    pub(crate) fn push_image(&self, repository: &str, tag: &str, os: &str, architecture: &str) -> String {
+        let config = json!({"os": os, "architecture": architecture}).to_string().into_bytes();
+        let media_type = "application/vnd.oci.image.config.v1+json";
+        let descriptor = Layer::new(media_type, config.clone()).descriptor();
+        self.store().contents.insert(digest(&config), config);
+        let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": descriptor, "layers": []});
+        self.push_manifest(repository, tag, &manifest)
+    }
+
+    /// Pushes an index of images for these architectures; the images themselves are never asked for.
+    pub(crate) fn push_platforms(&self, repository: &str, tag: &str, architectures: &[&str]) {
+        let entry = |architecture: &&str| {
+            json!({"mediaType": MANIFEST, "digest": digest(architecture.as_bytes()), "size": 1,
+                "platform": {"os": "linux", "architecture": architecture}})
+        };
+        let manifests: Vec<Value> = architectures.iter().map(entry).collect();
+        self.push_manifest(repository, tag, &json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}));
+    }
+
     fn push_manifest(&self, repository: &str, tag: &str, manifest: &Value) -> String {
         let bytes = manifest.to_string().into_bytes();
         let digest = digest(&bytes);

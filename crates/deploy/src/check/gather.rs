@@ -17,7 +17,7 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs};
 use serde_json::Value;
 
-use super::{cascade, pod_admission, programs};
+use super::{cascade, images, pod_admission, programs};
 
 /// Most needs answered concurrently; the cluster limits its requests itself.
 const CONCURRENCY: usize = 32;
@@ -71,6 +71,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
             contents(cluster, kinds, session, need, namespace, except).await
         }
         Need::PodAdmission { workload } => pod_admission::ask(cluster, kinds, session.workload_pod(workload)).await,
+        Need::Image { image, platforms } => Ok(Answer::Image { lookup: images::ask(image, platforms).await }),
         Need::Dependents { owners } => Ok(cascade::dependents(cluster, kinds, owners).await),
     }
 }

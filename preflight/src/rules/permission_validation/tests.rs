@@ -78,6 +78,7 @@ impl Cluster {
             | Need::NamespaceContents { .. }
             | Need::Dependents { .. }
             | Need::PodAdmission { .. }
+            | Need::Image { .. }
             | Need::Models { .. }
             | Need::Existing { .. }
             | Need::PodCount { .. }

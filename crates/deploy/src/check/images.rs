@@ -1,0 +1,106 @@
+//! Asks registries about images, with the credentials of the user. Each image is asked about once in a process, few at
+//! a time, and a registry that limits requests or does not answer is asked no more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use pushback_preflight::facts::ImageLookup;
+use pushback_registry::{Client, CredentialFiles, ErrorKind, ImageState, Reference, RegistryError, look_up};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+
+/// Number of images that are asked about at once.
+const AT_ONCE: usize = 4;
+
+/// Time for an image; the client has a limit for all.
+const TIME: Duration = Duration::from_secs(20);
+
+static REGISTRIES: LazyLock<Registries> = LazyLock::new(Registries::new);
+
+/// The answer about an image, once there is one.
+type PendingAnswer = Arc<AsyncMutex<Option<ImageLookup>>>;
+
+/// What is known about images and registries.
+#[derive(Debug)]
+struct Registries {
+    client: Arc<Client>,
+    turns: Semaphore,
+    /// Answers by image and platforms; a lock for each, so that an image is asked about once.
+    answers: Mutex<HashMap<(String, Vec<String>), PendingAnswer>>,
+    /// Registries that are asked no more.
+    closed: Mutex<HashMap<String, ImageLookup>>,
+}
+
+/// Looks up an image for these platforms.
+pub(super) async fn ask(image: &str, platforms: &[String]) -> ImageLookup {
+    REGISTRIES.ask(image, platforms).await
+}
+
+impl Registries {
+    fn new() -> Self {
+        Self {
+            client: Arc::new(Client::new(CredentialFiles::of_user()).with_time(Duration::from_secs(60))),
+            turns: Semaphore::new(AT_ONCE),
+            answers: Mutex::default(),
+            closed: Mutex::default(),
+        }
+    }
+
+    async fn ask(&self, image: &str, platforms: &[String]) -> ImageLookup {
+        let key = (image.to_owned(), platforms.to_vec());
+        let answer = {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(answers.entry(key).or_default())
+        };
+        let mut answer = answer.lock().await;
+        if let Some(answer) = &*answer {
+            return answer.clone();
+        }
+        let found = self.look_up(image, platforms).await;
+        *answer = Some(found.clone());
+        found
+    }
+
+    async fn look_up(&self, image: &str, platforms: &[String]) -> ImageLookup {
+        let reference = match Reference::parse_image(image) {
+            Ok(reference) => reference,
+            Err(error) => return ImageLookup::Invalid { message: error.message },
+        };
+        let Ok(_turn) = self.turns.acquire().await else {
+            return ImageLookup::Unreachable { registry: reference.registry, message: "the run is ended".to_owned() };
+        };
+        let registry = reference.registry.clone();
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).get(&registry).cloned();
+        if let Some(answer) = closed {
+            return answer;
+        }
+        let (client, platforms) = (Arc::clone(&self.client), platforms.to_vec());
+        let work = tokio::task::spawn_blocking(move || look_up(&client, &reference, &platforms));
+        let unreachable =
+            |message: &str| ImageLookup::Unreachable { registry: registry.clone(), message: message.to_owned() };
+        let answer = match tokio::time::timeout(TIME, work).await {
+            Ok(Ok(answer)) => lookup_of(&registry, answer),
+            Ok(Err(_)) => unreachable("the run is ended"),
+            Err(_) => unreachable("the registry did not answer in time"),
+        };
+        if matches!(answer, ImageLookup::Throttled { .. } | ImageLookup::Unreachable { .. }) {
+            self.closed.lock().unwrap_or_else(PoisonError::into_inner).insert(registry.clone(), answer.clone());
+        }
+        answer
+    }
+}
+
+fn lookup_of(registry: &str, answer: Result<ImageState, RegistryError>) -> ImageLookup {
+    let registry = registry.to_owned();
+    match answer {
+        Ok(ImageState::Found) => ImageLookup::Found,
+        Ok(ImageState::Lacks { missing, found }) => ImageLookup::Lacks { missing, found },
+        Err(RegistryError { kind, message, .. }) => match kind {
+            ErrorKind::Absent => ImageLookup::Absent,
+            ErrorKind::Denied => ImageLookup::Denied { registry, message },
+            ErrorKind::Throttled => ImageLookup::Throttled { registry, message },
+            ErrorKind::Unreachable => ImageLookup::Unreachable { registry, message },
+            _ => ImageLookup::Invalid { message },
+        },
+    }
+}
