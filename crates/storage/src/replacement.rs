@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, guarded};
+use pushback_cluster::{Address, ApplyOptions, Cluster, ClusterError, Guard};
 use pushback_conversion::GivenPlan;
 use pushback_crd::definition::{CONVERTING, CarryOver, StoragePolicy, StoredState, carry_over, converting_bridge};
 use pushback_crd::schema::pipeline::Server;
@@ -81,10 +81,14 @@ impl Replacement {
             None | Some(CarryOver::Before | CarryOver::Done | CarryOver::WebhookFirst(_)) => return Ok(None),
             Some(CarryOver::After) => wanted,
             Some(CarryOver::Bridge(bridge)) => {
-                if !has_begun(live)
-                    && let Err(error) = cluster.apply(address, &guarded(bridge, live), ApplyOptions::DRY_RUN).await
-                {
-                    return Ok(Some(Obstacle::Bridge(error)));
+                if !has_begun(live) {
+                    // The API server writes the status of a CRD at any time, which does not change its answer.
+                    let body = Guard::Identity.of(bridge, live);
+                    match cluster.apply(address, &body, ApplyOptions::DRY_RUN).await {
+                        Ok(_) => {}
+                        Err(error) if error.kind.is_unanswered() => return Err(error),
+                        Err(error) => return Ok(Some(Obstacle::Bridge(error))),
+                    }
                 }
                 if let Some(conversion) = &self.conversion {
                     let message = conversion.check(cluster, live).await?.sentence();

@@ -4,12 +4,14 @@ use serde_json::{Value, json};
 
 use super::crd::{TestCrd, Version, size, without_clients};
 use crate::support::apply::TestApp;
-use crate::support::{Ran, TestCase, cases};
+use crate::support::proxy::{FaultProxy, Request, dry_runs};
+use crate::support::{Pushback, Ran, TestCase, cases};
 
 pub(crate) fn tests() -> Vec<TestCase> {
     cases![
         ApiServer: an_update_that_would_strand_objects_is_refused_without_a_policy,
         ApiServer: a_bridge_carries_objects_over_when_the_storage_version_goes,
+        ApiServer: bridge_is_accepted_although_the_crd_changes_before_the_dry_run,
         ApiServer: bridge_does_not_accept_that_clients_lose_a_version,
         ApiServer: a_bridge_is_refused_before_anything_is_written_if_an_object_would_lose_a_field,
         ApiServer: objects_follow_the_storage_version_in_the_same_run,
@@ -63,6 +65,24 @@ fn a_bridge_carries_objects_over_when_the_storage_version_goes() {
     // Nothing is left to do.
     let ran = apply(&crd, &[("v2", true, true, size())], &["--storage", "bridge", "--apply-exit-status"]);
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+}
+
+/// As the API server does with the status of a CRD after a write.
+fn bridge_is_accepted_although_the_crd_changes_before_the_dry_run() {
+    let crd = deployed("carry-changing", &V1_AND_V2(), 2);
+    let proxy = FaultProxy::start(crd.cluster().kubeconfig_path());
+    let (api, path) = (crd.api(), crd.path());
+    let has_both =
+        |request: &Request| request.json()["spec"]["versions"].as_array().is_some_and(|versions| versions.len() == 2);
+    proxy.before(dry_runs("customresourcedefinitions").named(&crd.name()).that(has_both), move |request| {
+        let seen = request.number.to_string();
+        api.merge_patch(&path, &json!({"metadata": {"annotations": {"seen": seen}}})).ok();
+    });
+    let app = TestApp::of(Pushback::with_kubeconfig(&proxy.kubeconfig()), "cogs", &crd.namespace);
+    let input = format!("{}\n---\n{}", crd.manifest(&[("v2", true, true, size())]), without_clients());
+    let ran = app.apply(&input, &["--storage", "bridge"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(crd.in_etcd(), "v2: 2");
 }
 
 fn bridge_does_not_accept_that_clients_lose_a_version() {
