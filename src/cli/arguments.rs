@@ -36,7 +36,7 @@ use crate::run::options::{
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
     /// The cluster: `kube`, `dir:PATH` (a folder of YAML), or, to read from, `file:PATH`, `git:REF[:PATH]`,
-    /// `kustomize:DIR` or `helm:CHART`
+    /// `kustomize:DIR`, `helm:CHART` or `oci://…`
     #[arg(long, global = true, default_value = "kube", env = "PUSHBACK_CLUSTER", hide_env_values = true)]
     pub cluster: String,
     /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the service account of a Pod]

@@ -24,8 +24,12 @@ const BETWEEN_MESSAGES: u64 = 5_000;
 /// Most passes: the first writes, the second proves it; others that write at the same time can make a third do work.
 const PASSES: u32 = 4;
 
-/// How long other API servers may take to notice a new definition.
+/// Time for other API servers to notice a new definition.
 const SETTLE: Duration = Duration::from_secs(10);
+
+/// Time for a single API server: it hears of a new definition by a watch of its own, and stores objects in the old
+/// storage version until then. A write that changes nothing would seem to prove what it does not.
+const SETTLE_ONE: Duration = Duration::from_secs(1);
 
 /// Most attempts to prune the list of stored versions while others write the definition.
 const PRUNE_ATTEMPTS: u32 = 5;
@@ -152,7 +156,9 @@ impl Migrate<'_> {
             Ok(()) => return Ok(done),
             Err(error) => return Err(self.ended(error, done).await),
         }
-        wait(settling, events).await;
+        if settling > SETTLE_ONE {
+            wait(settling, events).await;
+        }
         let stored = match self.prune(&state).await {
             Ok(stored) => stored.ok_or_else(|| MigrateError::Changed { definition: self.name.to_owned() })?,
             Err(error) => return Err(self.ended(error, done).await),
@@ -354,21 +360,20 @@ pub(super) async fn settle(cluster: &dyn Cluster, events: &Events) {
     wait(settling(cluster, None).await, events).await;
 }
 
-/// How long it takes until all API servers know a definition; by default as long as their number needs. A single one knows
-/// it at once.
+/// Returns the time until all API servers know a definition; by default as long as their number needs.
 async fn settling(cluster: &dyn Cluster, given: Option<Duration>) -> Duration {
     match given {
         Some(given) => given,
-        None if servers(cluster).await == Some(1) => Duration::ZERO,
+        None if servers(cluster).await == Some(1) => SETTLE_ONE,
         None => SETTLE,
     }
 }
 
 async fn wait(settling: Duration, events: &Events) {
-    if !settling.is_zero() {
+    if settling > SETTLE_ONE {
         note(events, format!("waiting {} s until every API server knows the definition", settling.as_secs()));
-        tokio::time::sleep(settling).await;
     }
+    tokio::time::sleep(settling).await;
 }
 
 /// Whether a version has the status subresource.
