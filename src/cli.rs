@@ -32,6 +32,8 @@ pub mod tools;
 pub mod upgrade;
 pub mod verify;
 pub mod version;
+#[cfg(feature = "webhook")]
+mod webhook_server;
 pub mod writing;
 
 use std::ffi::OsString;

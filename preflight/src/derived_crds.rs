@@ -16,47 +16,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pushback_crd::definition::crd::{GROUP, KIND};
-use pushback_objects::object::{ObjectExt, ObjectKey, ObjectRef};
-use pushback_objects::source::{PathSegment, Position, Positions};
+use pushback_objects::object::{ObjectExt, ObjectRef};
+use pushback_objects::source::{PathSegment, Positions};
 use serde_json::{Map, Value, json};
 
 use self::fields::Field;
 use self::layout::Origins;
-use crate::facts::{Answer, Change, ChangeSet, Need, Needs, Operation, Verification};
+use crate::facts::{
+    Answer, Change, ChangeSet, DerivedChange, DerivedCrds, Need, Needs, Operation, UnreadableSource, Verification,
+};
 
 /// Deepest nesting of fields in a source object.
 const DEEPEST: usize = 64;
-
-/// The CRD changes that follow from a change set.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DerivedCrds {
-    /// The changes, sorted by CRD.
-    pub changes: Vec<DerivedChange>,
-    /// Source objects of which no CRD could be derived.
-    pub unreadable: Vec<UnreadableSource>,
-}
-
-/// A change of a CRD that follows from the change of its source object.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DerivedChange {
-    /// The source object.
-    pub source: ObjectRef,
-    /// The change of the CRD. Its positions are those in the source object.
-    pub change: Change,
-}
-
-/// A source object that could not be read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UnreadableSource {
-    /// The source object.
-    pub object: ObjectRef,
-    /// Position of the error in the manifest; `None` if the live object could not be read.
-    pub position: Option<Position>,
-    /// The error, with its path.
-    pub message: String,
-    /// True if it is the manifest, and not the live object.
-    pub is_manifest: bool,
-}
 
 /// A CRD derived from a source object.
 #[derive(Clone, Debug, PartialEq)]
@@ -276,13 +247,5 @@ fn unreadable(change: &Change, error: &SourceError, is_manifest: bool) -> Unread
         position: change.locate(&error.path).filter(|_| is_manifest),
         message: error.message.clone(),
         is_manifest,
-    }
-}
-
-impl DerivedCrds {
-    /// The source object of a CRD.
-    #[must_use]
-    pub fn source_of(&self, crd: &ObjectKey) -> Option<&ObjectRef> {
-        self.changes.iter().find(|derived| derived.change.object.key() == *crd).map(|derived| &derived.source)
     }
 }

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cascade::{DeletedOwner, Dependent, UnlistedKind};
-use crate::derived_crds::DerivedCrds;
 
+mod derived;
 mod images;
 mod needs;
 mod pod_admission;
 
+pub use derived::{DerivedChange, DerivedCrds, UnreadableSource};
 pub use images::ImageLookup;
 pub use pod_admission::{PodAdmission, PodRefusal};
 

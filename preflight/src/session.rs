@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::custom;
 use crate::default_set::LeftOut;
-use crate::derived_crds::{DerivedCrds, PendingCrds};
-use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, Facts, Need, Needs};
+use crate::derived_crds::PendingCrds;
+use crate::facts::{Answer, ChangeSet, ClusterFacts, ClusterSide, DerivedCrds, Facts, Need, Needs};
 use crate::judge::{self, Ended, Ending, RunReport};
 use crate::loosened::{Loosened, RuleOff};
 use crate::registry;

@@ -2,19 +2,16 @@
 
 mod print_manifests;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use pushback_events::exit::ExitCode;
 use pushback_preflight::api_lifecycle::Release;
-use pushback_webhook::Settings;
 
-use super::arguments::{GlobalArgs, duration, kubernetes_version};
+use super::arguments::{GlobalArgs, kubernetes_version};
 use super::screen::fail;
-use super::serve_conversion::Log;
+use super::webhook_server::{Log, ServerArgs};
 use crate::run::serve_admission::{AdmissionOptions, run as serve};
 
 /// Refuse breaking changes of CRDs.
@@ -64,24 +61,11 @@ pub struct ServeAdmissionArgs {
     /// Kubernetes version to judge by; the newest known one if omitted
     #[arg(long, value_name = "VERSION", value_parser = kubernetes_version)]
     kubernetes_version: Option<Release>,
-    /// Address to answer on
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9443")]
-    listen: SocketAddr,
-    /// File with the certificate and its chain, in PEM
-    #[arg(long, value_name = "FILE", required = true)]
-    tls_cert: Option<PathBuf>,
-    /// File with the key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", required = true)]
-    tls_key: Option<PathBuf>,
-    /// Address where health and metrics are answered without TLS, too
-    #[arg(long, value_name = "ADDRESS")]
-    metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Largest request, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     max_request: u16,
-    /// Time for further requests after SIGTERM, while /readyz fails
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
-    drain: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,15 +86,7 @@ pub async fn run(global: &GlobalArgs, arguments: ServeAdmissionArgs) -> ExitCode
     if let Some(ServeAdmissionCommand::PrintManifests(arguments)) = arguments.command {
         return print_manifests::run(global, arguments);
     }
-    let settings = Settings {
-        listen: arguments.listen,
-        metrics_listen: arguments.metrics_listen,
-        certificate: arguments.tls_cert.unwrap_or_default(),
-        key: arguments.tls_key.unwrap_or_default(),
-        files: arguments.config,
-        longest_request: usize::from(arguments.max_request) << 20,
-        drain: arguments.drain,
-    };
+    let settings = arguments.server.resolve(arguments.config, arguments.max_request);
     let cluster = arguments.read_objects.then(|| global.cluster()).transpose();
     let served = async {
         let options = AdmissionOptions {

@@ -2,19 +2,15 @@
 
 mod print_crd_patch;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use pushback_events::exit::ExitCode;
-use pushback_system::environment::wall_clock;
-use pushback_terminal::output::Output;
-use pushback_webhook::{Journal, Notice, Settings, text};
 
-use super::arguments::{GlobalArgs, duration};
+use super::arguments::GlobalArgs;
 use super::screen::fail;
+use super::webhook_server::{Log, ServerArgs};
 use crate::run::serve_conversion::{ServedFiles, run as serve};
 
 /// Serve conversions.
@@ -47,24 +43,11 @@ pub struct ServeConversionArgs {
     /// File with ConversionPlans; without one for a definition, conversions are as its schemas give them
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
-    /// Address to answer on
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9443")]
-    listen: SocketAddr,
-    /// File with the certificate and its chain, in PEM
-    #[arg(long, value_name = "FILE", required = true)]
-    tls_cert: Option<PathBuf>,
-    /// File with the key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", required = true)]
-    tls_key: Option<PathBuf>,
-    /// Address where health and metrics are answered without TLS, too
-    #[arg(long, value_name = "ADDRESS")]
-    metrics_listen: Option<SocketAddr>,
+    #[command(flatten)]
+    server: ServerArgs,
     /// Largest request, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     max_request: u16,
-    /// How long requests are still taken after SIGTERM, while /readyz fails
-    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5s")]
-    drain: Duration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -86,28 +69,9 @@ pub async fn run(global: &GlobalArgs, arguments: ServeConversionArgs) -> ExitCod
         return print_crd_patch::run(global, &arguments);
     }
     let served = ServedFiles { crds: arguments.crd, plans: arguments.plan };
-    let settings = Settings {
-        listen: arguments.listen,
-        metrics_listen: arguments.metrics_listen,
-        certificate: arguments.tls_cert.unwrap_or_default(),
-        key: arguments.tls_key.unwrap_or_default(),
-        files: served.all(),
-        longest_request: usize::from(arguments.max_request) << 20,
-        drain: arguments.drain,
-    };
+    let settings = arguments.server.resolve(served.all(), arguments.max_request);
     match serve(settings, served, Arc::new(Log)).await {
         Ok(()) => ExitCode::Success,
         Err(error) => fail(global, &error),
-    }
-}
-
-/// Standard error.
-#[derive(Debug)]
-pub(super) struct Log;
-
-impl Journal for Log {
-    fn note(&self, notice: &Notice) {
-        let line = text::line(&format!("{:.3}", wall_clock()), notice);
-        Output::standard().progress(&format!("{line}\n"));
     }
 }

@@ -10,6 +10,8 @@ use pushback_events::{AppRef, RunFailure};
 use pushback_manifest::collect::LoadError;
 use pushback_manifest::{InputError, absent_file};
 use pushback_system::environment::reason;
+#[cfg(feature = "webhook")]
+use pushback_webhook::StartError;
 
 /// An error that ends a command.
 #[derive(Clone, Debug)]
@@ -147,6 +149,16 @@ impl From<LoadError> for CommandError {
             (true, _) => error.because(RunFailure::NoObjects),
             (false, true) => error,
             (false, false) => error.because(RunFailure::InvalidObjects { objects: problems }),
+        }
+    }
+}
+
+#[cfg(feature = "webhook")]
+impl From<StartError> for CommandError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Files(errors) => errors.into(),
+            StartError::Other(message) => Self::usage(message),
         }
     }
 }

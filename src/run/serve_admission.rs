@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pushback_cluster::{Cluster, ErrorKind, Kind, ListQuery};
 use pushback_crd::stack;
+use pushback_judge::RULE;
 use pushback_manifest::InputError;
 use pushback_manifest::config::ExemptSubject;
 use pushback_manifest::files::{SourceFile, shown};
@@ -14,7 +15,7 @@ use pushback_system::environment::wall_clock;
 use pushback_webhook::admission::{
     AdmissionPolicy, Exemption, ListedObjects, ObjectReader, ObjectsOf, Surroundings, serve,
 };
-use pushback_webhook::{Journal, Settings, StartError};
+use pushback_webhook::{Journal, Settings};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -24,9 +25,6 @@ use super::policy::{PolicyFiles, read_policy};
 use super::signals;
 
 pub mod manifests;
-
-/// The rule that the webhook runs.
-const RULE: &str = "CRDUpgradeSafety";
 
 /// Time to list objects of a CRD that is deleted.
 const LIST: Duration = Duration::from_millis(1500);
@@ -62,10 +60,7 @@ pub async fn run(settings: Settings, options: AdmissionOptions, journal: Arc<dyn
     };
     let compile = move |files: &[SourceFile]| stack::with_room(|| policy(&options, files));
     let surroundings = Surroundings { objects, today: || wall_clock().to_string().chars().take(10).collect() };
-    serve(settings, compile, surroundings, journal, stop).await.map_err(|error| match error {
-        StartError::Files(errors) => errors.into(),
-        StartError::Other(message) => CommandError::usage(message),
-    })
+    Ok(serve(settings, compile, surroundings, journal, stop).await?)
 }
 
 /// Reads the policy.

@@ -11,7 +11,7 @@ use pushback_manifest::files::{SourceFile, shown};
 use pushback_objects::source::Document;
 use pushback_objects::{ObjectExt, Position};
 use pushback_webhook::conversions::serve;
-use pushback_webhook::{Journal, Settings, StartError};
+use pushback_webhook::{Journal, Settings};
 
 use super::conversion_files::{self, FileRole};
 use super::error::CommandError;
@@ -51,10 +51,7 @@ pub async fn run(settings: Settings, served: ServedFiles, journal: Arc<dyn Journ
     let (_, stop) = signals::listen();
     // Schemas may be nested deeply.
     let compile = move |files: &[SourceFile]| stack::with_room(|| reviewer(&served, files));
-    serve(settings, compile, journal, stop).await.map_err(|error| match error {
-        StartError::Files(errors) => errors.into(),
-        StartError::Other(message) => CommandError::usage(message),
-    })
+    Ok(serve(settings, compile, journal, stop).await?)
 }
 
 /// Compiles every CRD with its plan; without one, conversions are as the schemas give them.

@@ -5,6 +5,7 @@ mod artifact;
 mod compared;
 mod fetch;
 mod pin;
+mod pulled;
 mod rendering;
 
 use std::collections::{HashMap, HashSet};

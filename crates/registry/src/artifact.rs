@@ -104,7 +104,11 @@ pub fn pull(client: &Client, reference: &Reference) -> Result<Artifact, Registry
         added.map_err(|message| RegistryError::invalid(in_layer(&message)))?;
     }
     if used == 0 {
-        return Err(RegistryError::new(ErrorKind::Invalid, "the artifact has no layer", "Is it the right one?"));
+        return Err(RegistryError::new(
+            ErrorKind::Invalid,
+            "the artifact has no layer",
+            "Check the repository and the tag.",
+        ));
     }
     let files = tree.into_files().map_err(RegistryError::invalid)?;
     let kind = if is_chart { ArtifactKind::Chart(chart_folder(&files)?) } else { ArtifactKind::Files };

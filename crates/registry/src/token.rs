@@ -20,7 +20,7 @@ use crate::reference::Reference;
 /// Maximum size of an authorisation server's answer.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// What a registry demands.
+/// A way of authentication that a registry demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Challenge {
     Basic,

@@ -1,6 +1,7 @@
 //! Admission: updates and deletions of CRDs are judged as `pushback check` judges them on files, by any user.
 //! The verdict depends on the review, the policy, and for a deletion on the objects that the API server lists.
 
+mod bounded;
 mod judgement;
 mod review;
 #[cfg(test)]
@@ -21,11 +22,10 @@ use pushback_preflight::api_lifecycle::Release;
 use pushback_preflight::{Selection, Waiver};
 use tokio::sync::watch;
 
-use self::judgement::ChangeVerdict;
-use self::review::{Content, Operation, Response, Review, User};
-use super::metrics::Outcome;
+use self::judgement::{Acceptance, ChangeVerdict};
+use self::review::{Content, Envelope, Operation, Response, Review, User};
 use super::notice::{Journal, Notice};
-use super::reviews::{OverdueReply, Reply, ReviewKind, Reviews};
+use super::reviews::{Outcome, OverdueReply, Reply, ReviewKind, Reviews};
 use super::server::{self, Settings, StartError};
 
 pub use self::judgement::{ListedObjects, ObjectReader, ObjectsOf};
@@ -176,6 +176,12 @@ struct Admission {
     surroundings: Surroundings,
 }
 
+/// Reasons to allow a change that would be refused, also one that could not be judged.
+struct Permission<'a> {
+    exemption: Option<&'a Exemption>,
+    acceptance: Acceptance,
+}
+
 /// An answer, and how the log and the metrics name it.
 struct Decision {
     result: AdmissionResult,
@@ -186,7 +192,7 @@ struct Decision {
 
 impl Decision {
     fn not_judged(warning: Option<String>) -> Self {
-        let warnings = warning.into_iter().map(|warning| words::warning(&warning)).collect();
+        let warnings = warning.into_iter().map(|warning| bounded::warning(&warning)).collect();
         let response = Response { allowed: true, warnings, ..Response::default() };
         Self { result: AdmissionResult::NotJudged, response, reason: None }
     }
@@ -214,12 +220,12 @@ impl Reviews for Admission {
         };
         // Not in memory beside its objects.
         drop(body);
-        let envelope = review.envelope.clone();
-        overdue.set(envelope.reply(self.undecided("it could not be judged in time")));
-        let decided = catch_unwind(AssertUnwindSafe(|| stack::with_room(|| self.decide(review))));
+        let (envelope, permission) = (review.envelope.clone(), self.permission(&review));
+        overdue.set(envelope.reply(self.undecided(&envelope, &permission, "it could not be judged in time")));
+        let decided = catch_unwind(AssertUnwindSafe(|| stack::with_room(|| self.decide(review, &permission))));
         envelope.reply(decided.unwrap_or_else(|_| {
-            let version = env!("CARGO_PKG_VERSION");
-            self.undecided(&format!("a defect in pushback {version}; its log has the place"))
+            let reason = format!("a defect in pushback {}; its log has the place", env!("CARGO_PKG_VERSION"));
+            self.undecided(&envelope, &permission, &reason)
         }))
     }
 
@@ -230,8 +236,18 @@ impl Reviews for Admission {
 }
 
 impl Admission {
-    fn decide(&self, review: Review) -> Decision {
-        let Review { envelope, user, content } = review;
+    fn permission(&self, review: &Review) -> Permission<'_> {
+        Permission {
+            exemption: self.policy.exemptions.iter().find(|exemption| exemption.covers(&review.user)),
+            acceptance: match &review.content {
+                Content::Crd { old, new } => judgement::acceptance(review.envelope.operation, old, new),
+                Content::Other(_) | Content::Unreadable(_) => Acceptance::Absent,
+            },
+        }
+    }
+
+    fn decide(&self, review: Review, permission: &Permission<'_>) -> Decision {
+        let Review { envelope, content, .. } = review;
         let (old, new) = match content {
             Content::Crd { old, new } => (old, new),
             Content::Other(kind) => {
@@ -239,7 +255,7 @@ impl Admission {
                     format!("pushback judges CRDs and was asked about {kind}: correct the rules of the webhook");
                 return Decision::not_judged(Some(warning));
             }
-            Content::Unreadable(reason) => return self.undecided(&reason),
+            Content::Unreadable(reason) => return self.undecided(&envelope, permission, &reason),
         };
         let has_objects = match envelope.operation {
             Operation::Create => true,
@@ -247,77 +263,68 @@ impl Admission {
             Operation::Delete => old.is_object(),
         };
         if !has_objects {
-            return self.undecided("the review does not have the CRD");
+            return self.undecided(&envelope, permission, "the review does not have the CRD");
         }
         if !judgement::concerns_objects(envelope.operation, &old, &new) {
             return Decision::not_judged(None);
         }
-        let exemption = self.policy.exemptions.iter().find(|exemption| exemption.covers(&user));
-        let acceptance = judgement::acceptance(envelope.operation, &old, &new);
-        let judged = judgement::judge(&self.policy, &self.surroundings, old, new);
-        self.weigh(&envelope, &judged, exemption, acceptance)
+        match judgement::judge(&self.policy, &self.surroundings, old, new) {
+            Ok(judged) => self.weigh(&envelope, &judged, true, permission),
+            Err(reason) => self.undecided(&envelope, permission, &reason),
+        }
+    }
+
+    /// The answer without a judgement: like the verdict `unknown`, by the policy.
+    fn undecided(&self, envelope: &Envelope, permission: &Permission<'_>, reason: &str) -> Decision {
+        let cause = format!("{}: whether the change is safe is not known: {reason}", envelope.name);
+        let refuses = judgement::unknown_refuses(&self.policy);
+        let unknown = ChangeVerdict { refuses, causes: vec![cause], ..ChangeVerdict::default() };
+        self.weigh(envelope, &unknown, false, permission)
     }
 
     fn weigh(
         &self,
-        envelope: &review::Envelope,
-        judged: &ChangeVerdict,
-        exemption: Option<&Exemption>,
-        acceptance: judgement::Acceptance,
+        envelope: &Envelope,
+        verdict: &ChangeVerdict,
+        is_judged: bool,
+        permission: &Permission<'_>,
     ) -> Decision {
-        let texts = words::Texts { envelope, judged, has_policy: self.policy.is_from_files };
-        let cause = judged.causes.first().cloned();
-        let audited = |result: AdmissionResult| {
+        let texts = words::Texts { envelope, judged: verdict, has_policy: self.policy.is_from_files };
+        let cause = verdict.causes.first().map(|cause| bounded::sentence(cause));
+        let decision = |result: AdmissionResult, because: Option<(&'static str, String)>, response: Response| {
+            let because = because.map(|(key, reason)| (key, bounded::sentence(&reason)));
+            let reasons: Vec<&str> =
+                because.iter().map(|(_, reason)| reason).chain(&cause).map(String::as_str).collect();
+            let reason = Some(reasons.join(": ")).filter(|reason| !reason.is_empty());
             let mut audit = vec![("result", result.as_str().to_owned())];
-            audit.extend(cause.iter().map(|cause| ("cause", words::shortened(cause))));
-            audit
+            audit.extend(cause.iter().map(|cause| ("cause", cause.clone())));
+            audit.extend(because);
+            Decision { result, response: Response { audit, ..response }, reason }
         };
-        let allowed = |result: AdmissionResult, warnings: Vec<String>, because: Option<(&'static str, String)>| {
-            let reason = because.as_ref().map(|(_, reason)| reason).into_iter().chain(&cause);
-            let reason = reason.map(|part| words::shortened(part)).collect::<Vec<_>>().join(": ");
-            let mut audit = audited(result);
-            audit.extend(because.map(|(key, reason)| (key, words::shortened(&reason))));
-            let response = Response { allowed: true, warnings, audit, ..Response::default() };
-            Decision { result, response, reason: Some(reason).filter(|reason| !reason.is_empty()) }
-        };
-        if !judged.refuses {
-            let result = if judged.causes.is_empty() { AdmissionResult::Passed } else { AdmissionResult::Warned };
-            return allowed(result, texts.warnings(), None);
+        let allowed = |warnings: Vec<String>| Response { allowed: true, warnings, ..Response::default() };
+        if !verdict.refuses {
+            let result = match (is_judged, verdict.causes.is_empty()) {
+                (false, _) => AdmissionResult::Undecided,
+                (true, true) => AdmissionResult::Passed,
+                (true, false) => AdmissionResult::Warned,
+            };
+            return decision(result, None, allowed(texts.warnings()));
         }
-        if let Some(exemption) = exemption {
+        if let Some(exemption) = permission.exemption {
             let because = exemption.to_string();
             let warnings = texts.allowed(&format!("allowed, since {because} is exempt"));
-            return allowed(AdmissionResult::Exempt, warnings, Some(("exempt", because)));
+            return decision(AdmissionResult::Exempt, Some(("exempt", because)), allowed(warnings));
         }
-        let remark = match acceptance {
-            judgement::Acceptance::Accepted(reason) => {
+        let remark = match &permission.acceptance {
+            Acceptance::Accepted(reason) => {
                 let warnings = texts.allowed(&format!("accepted by annotation, {reason:?}"));
-                return allowed(AdmissionResult::Accepted, warnings, Some(("accepted", reason)));
+                return decision(AdmissionResult::Accepted, Some(("accepted", reason.clone())), allowed(warnings));
             }
-            judgement::Acceptance::Void(remark) => Some(remark),
-            judgement::Acceptance::Absent => None,
+            Acceptance::Void(remark) => Some(remark.as_str()),
+            Acceptance::Absent => None,
         };
-        let response = Response {
-            allowed: false,
-            message: Some(texts.refusal(remark)),
-            audit: audited(AdmissionResult::Refused),
-            ..Response::default()
-        };
-        Decision { result: AdmissionResult::Refused, response, reason: cause.as_deref().map(words::shortened) }
-    }
-
-    /// The answer without a judgement: like the verdict `unknown`, by the policy.
-    fn undecided(&self, reason: &str) -> Decision {
-        let allowed = !judgement::unknown_refuses(&self.policy);
-        let text = words::shortened(&format!("whether the change is safe is not known: {reason}"));
-        let audit =
-            vec![("result", AdmissionResult::Undecided.as_str().to_owned()), ("cause", words::shortened(&text))];
-        let (message, warnings) = match allowed {
-            true => (None, vec![words::warning(&text)]),
-            false => (Some(text.clone()), Vec::new()),
-        };
-        let response = Response { allowed, message, warnings, audit };
-        Decision { result: AdmissionResult::Undecided, response, reason: Some(words::shortened(&text)) }
+        let result = if is_judged { AdmissionResult::Refused } else { AdmissionResult::Undecided };
+        decision(result, None, Response { message: Some(texts.refusal(remark)), ..Response::default() })
     }
 }
 

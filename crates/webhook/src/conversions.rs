@@ -12,9 +12,8 @@ use pushback_manifest::InputError;
 use pushback_manifest::files::SourceFile;
 use tokio::sync::watch;
 
-use super::metrics::Outcome;
 use super::notice::{Journal, Notice};
-use super::reviews::{Count, Counter, OverdueReply, Reply, ReviewKind, Reviews};
+use super::reviews::{Count, Counter, Outcome, OverdueReply, Reply, ReviewKind, Reviews};
 use super::server::{self, Settings, StartError};
 
 /// The API server waits 30 s for a conversion webhook.

@@ -16,9 +16,9 @@ use tokio::task::spawn_blocking;
 
 use super::certificate::Identity;
 use super::intake::{Intake, IntakeError, Received};
-use super::metrics::{Metrics, Outcome};
+use super::metrics::Metrics;
 use super::notice::{Journal, Notice};
-use super::reviews::{OverdueReply, Reply, ReviewKind, Reviews};
+use super::reviews::{Outcome, OverdueReply, Reply, ReviewKind, Reviews};
 
 /// What all connections share.
 #[derive(Debug)]

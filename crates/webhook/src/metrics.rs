@@ -4,24 +4,10 @@ use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::reviews::{Count, ReviewKind};
+use super::reviews::{Count, Outcome, ReviewKind};
 
 /// Upper bounds of the histogram, in seconds.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 25.0];
-
-/// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// It got an answer of its kind: the index of a result.
-    Answered(usize),
-    /// It was not a review.
-    Malformed,
-    TooLarge,
-    TimedOut,
-    /// The client closed the connection, or sent no body.
-    Broken,
-    Panicked,
-}
 
 impl Outcome {
     /// The outcomes of every kind of review.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::metrics::Outcome;
 use super::notice::Notice;
 
 /// Names and texts of one kind of review.
@@ -50,6 +49,20 @@ pub(super) struct Count {
     /// Index of its label.
     pub(super) label: usize,
     pub(super) by: u64,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// It got an answer of its kind: the index of a result.
+    Answered(usize),
+    /// It was not a review.
+    Malformed,
+    TooLarge,
+    TimedOut,
+    /// The client closed the connection, or sent no body.
+    Broken,
+    Panicked,
 }
 
 /// The answer to a request, and what is counted and logged about it.

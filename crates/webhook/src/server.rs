@@ -43,7 +43,7 @@ const REST: Duration = Duration::from_millis(100);
 /// How to serve.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where reviews are answered, with TLS.
+    /// Address of the port for reviews, with TLS.
     pub listen: SocketAddr,
     /// Where health and metrics are answered without TLS, too.
     pub metrics_listen: Option<SocketAddr>,
@@ -62,7 +62,7 @@ pub struct Settings {
 /// Why the server does not start.
 #[derive(Clone, Debug)]
 pub enum StartError {
-    /// What is wrong with the files that are served.
+    /// The errors in the files that are served.
     Files(Vec<InputError>),
     /// What is wrong with anything else.
     Other(String),

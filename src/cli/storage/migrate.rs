@@ -81,7 +81,7 @@ struct PaceArgs {
     #[arg(long, default_value_t = 500, value_name = "COUNT", hide_short_help = true,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     page: u32,
-    /// How long to wait until every API server knows the definition [default: 1s, or 10s if there are several]
+    /// Time until every API server knows the definition [default: 1s, or 10s if there are several]
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     settle: Option<Duration>,
     /// Leave field owners at the versions that they wrote

@@ -17,7 +17,8 @@ use pushback_preflight::session::Session;
 use pushback_preflight::{Answer, Need, Needs};
 use serde_json::Value;
 
-use super::{cascade, images, pod_admission, programs};
+use super::images::Registries;
+use super::{cascade, pod_admission, programs};
 
 /// Most needs answered concurrently; the cluster limits its requests itself.
 const CONCURRENCY: usize = 32;
@@ -35,9 +36,11 @@ pub(super) async fn gather(
     session: &Session,
     needs: Needs,
 ) -> Vec<(Need, Answer)> {
+    let registries = Registries::new();
+    let registries = &registries;
     let ask = |need: Need| {
         let answered = async move {
-            let answer = match one(cluster, kinds, session, &need).await {
+            let answer = match one(cluster, kinds, session, registries, &need).await {
                 Ok(answer) => answer,
                 Err(reason) => Answer::Unable { reason },
             };
@@ -49,7 +52,13 @@ pub(super) async fn gather(
     futures::stream::iter(questions).buffer_unordered(CONCURRENCY).collect().await
 }
 
-async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Need) -> Result<Answer, String> {
+async fn one(
+    cluster: &dyn Cluster,
+    kinds: &Kinds,
+    session: &Session,
+    registries: &Registries,
+    need: &Need,
+) -> Result<Answer, String> {
     match need {
         Need::Object { object } => live(cluster, kinds, object).await,
         Need::AccessRules { .. } | Need::Access { .. } => review(cluster, need).await,
@@ -71,7 +80,7 @@ async fn one(cluster: &dyn Cluster, kinds: &Kinds, session: &Session, need: &Nee
             contents(cluster, kinds, session, need, namespace, except).await
         }
         Need::PodAdmission { workload } => pod_admission::ask(cluster, kinds, session.workload_pod(workload)).await,
-        Need::Image { image, platforms } => Ok(Answer::Image { lookup: images::ask(image, platforms).await }),
+        Need::Image { image, platforms } => Ok(Answer::Image { lookup: registries.look_up(image, platforms).await }),
         Need::Dependents { owners } => Ok(cascade::dependents(cluster, kinds, owners).await),
     }
 }

@@ -1,67 +1,43 @@
-//! Asks registries about images, with the credentials of the user. Each image is asked about once in a process, few at
-//! a time, and a registry that limits requests or does not answer is asked no more.
+//! Asks registries about images, with the credentials of the user: few at a time, and a registry that limits requests or
+//! does not answer is asked no more.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pushback_preflight::facts::ImageLookup;
 use pushback_registry::{Client, CredentialFiles, ErrorKind, ImageState, Reference, RegistryError, look_up};
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::sync::Semaphore;
 
 /// Number of images that are asked about at once.
 const AT_ONCE: usize = 4;
 
-/// Time for an image; the client has a limit for all.
+/// Time for an image.
 const TIME: Duration = Duration::from_secs(20);
 
-static REGISTRIES: LazyLock<Registries> = LazyLock::new(Registries::new);
+/// Time for all images of a check.
+const WHOLE_TIME: Duration = Duration::from_secs(60);
 
-/// The answer about an image, once there is one.
-type PendingAnswer = Arc<AsyncMutex<Option<ImageLookup>>>;
-
-/// What is known about images and registries.
+/// The registries of one check.
 #[derive(Debug)]
-struct Registries {
+pub(super) struct Registries {
     client: Arc<Client>,
     turns: Semaphore,
-    /// Answers by image and platforms; a lock for each, so that an image is asked about once.
-    answers: Mutex<HashMap<(String, Vec<String>), PendingAnswer>>,
-    /// Registries that are asked no more.
+    /// Registries that are asked no more, with the answer for the rest of their images.
     closed: Mutex<HashMap<String, ImageLookup>>,
 }
 
-/// Looks up an image for these platforms.
-pub(super) async fn ask(image: &str, platforms: &[String]) -> ImageLookup {
-    REGISTRIES.ask(image, platforms).await
-}
-
 impl Registries {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            client: Arc::new(Client::new(CredentialFiles::of_user()).with_time(Duration::from_secs(60))),
+            client: Arc::new(Client::new(CredentialFiles::of_user()).with_time(WHOLE_TIME)),
             turns: Semaphore::new(AT_ONCE),
-            answers: Mutex::default(),
             closed: Mutex::default(),
         }
     }
 
-    async fn ask(&self, image: &str, platforms: &[String]) -> ImageLookup {
-        let key = (image.to_owned(), platforms.to_vec());
-        let answer = {
-            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(answers.entry(key).or_default())
-        };
-        let mut answer = answer.lock().await;
-        if let Some(answer) = &*answer {
-            return answer.clone();
-        }
-        let found = self.look_up(image, platforms).await;
-        *answer = Some(found.clone());
-        found
-    }
-
-    async fn look_up(&self, image: &str, platforms: &[String]) -> ImageLookup {
+    /// Looks up an image for these platforms.
+    pub(super) async fn look_up(&self, image: &str, platforms: &[String]) -> ImageLookup {
         let reference = match Reference::parse_image(image) {
             Ok(reference) => reference,
             Err(error) => return ImageLookup::Invalid { message: error.message },

@@ -2,7 +2,7 @@
 //! such as CEL, durations and the settings of a rule, it takes for text or a map.
 
 use pushback_objects::json_schema::{
-    DIALECT, any_map, any_text, choice, filled_list, flag, list, map, object, reference, text, whole_number,
+    DIALECT, Property, any_map, any_text, choice, filled_list, flag, list, map, object, reference, text, whole_number,
 };
 use serde_json::{Value, json};
 
@@ -114,13 +114,8 @@ fn definitions() -> Value {
         ("templateRule", template_rule()),
         ("waitRule", wait_rule()),
         ("matcher", matcher()),
-        ("path", filled_list(&json!({"anyOf": [json!({"type": "string", "minLength": 1}), index(), all_indexes()]}))),
-        (
-            "pathWithRegexes",
-            filled_list(
-                &json!({"anyOf": [json!({"type": "string", "minLength": 1}), index(), all_indexes(), regex()]}),
-            ),
-        ),
+        ("path", filled_list(&json!({"anyOf": [key(), index(), all_indexes()]}))),
+        ("pathWithRegexes", filled_list(&json!({"anyOf": [key(), index(), all_indexes(), regex()]}))),
     ] {
         definitions[name] = schema;
     }
@@ -133,6 +128,11 @@ fn version() -> Value {
 
 fn label_value() -> Value {
     json!({"type": "string", "maxLength": 63, "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"})
+}
+
+/// A plain part of a path.
+fn key() -> Value {
+    json!({"type": "string", "minLength": 1})
 }
 
 fn index() -> Value {
@@ -152,7 +152,7 @@ fn matchers() -> Value {
 }
 
 /// An entry for the objects that its matchers choose.
-fn with_matchers(mut properties: Vec<pushback_objects::json_schema::Property>, required: &[&str]) -> Value {
+fn with_matchers(mut properties: Vec<Property>, required: &[&str]) -> Value {
     properties.push(("resourceMatchers", "The objects: any of these", matchers()));
     object(properties, &[required, &["resourceMatchers"]].concat())
 }

@@ -1,13 +1,9 @@
 //! Artifacts of registries: read like a folder, or rendered if they are a chart or an overlay.
-//! A name is resolved once, and its digest is reported.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use pushback_registry::{
-    Artifact, ArtifactKind, Client, CredentialFiles, ErrorKind, Reference, RegistryError, pull, pull_chart,
-};
+use pushback_registry::{Artifact, ArtifactKind, ErrorKind, Reference};
 use pushback_system::redact;
 
 use super::{APPLIED, FoundSources, Location, OCI, Source, compared, fetch, rendering};
@@ -15,7 +11,6 @@ use crate::files::{is_manifest, shown};
 use crate::input::error_in;
 use crate::layout::{self, Reading, kustomization};
 use crate::options::LoadOptions;
-use crate::render::{RenderError, ResolvedSource};
 
 /// Finds the sources of `oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]`.
 pub(super) fn find_artifact(input: &str, reference: &str, options: &LoadOptions, found: &mut FoundSources) {
@@ -38,36 +33,6 @@ pub(super) fn find_artifact(input: &str, reference: &str, options: &LoadOptions,
         return found.add_named(&name, rendered);
     }
     add_files(&name, &artifact, options, found);
-}
-
-/// Fetches the chart of `helm:oci://…`; returns the name of the artifact, and the folder of the chart in it.
-pub(super) fn find_chart(
-    reference: &str,
-    version: Option<&str>,
-    found: &mut FoundSources,
-) -> Result<(String, String), RenderError> {
-    let failed =
-        |error: RegistryError| error.hints.into_iter().fold(RenderError::new(error.message), RenderError::with_hint);
-    let (text, version) = match version {
-        Some(digest) if digest.contains(':') => (format!("{reference}@{digest}"), None),
-        version => (reference.to_owned(), version),
-    };
-    let reference = Reference::parse(&text).map_err(failed)?;
-    let client = found.client();
-    let (reference, artifact) = pull_chart(&client, &reference, version).map_err(failed)?;
-    let name = format!("{OCI}{reference}");
-    let ArtifactKind::Chart(folder) = artifact.kind.clone() else {
-        return Err(RenderError::new("the artifact is not a Helm chart"));
-    };
-    found.keep(&name, artifact);
-    Ok((name, folder))
-}
-
-/// The last part of the repository in the name of an artifact.
-pub(super) fn last(name: &str) -> &str {
-    let path = name.split('@').next().unwrap_or(name);
-    let last = path.rsplit('/').next().unwrap_or(path);
-    last.split(':').next().unwrap_or(last)
 }
 
 /// Adds the files whose names do not start with a dot, as in a git ref.
@@ -98,28 +63,4 @@ fn add_files(name: &str, artifact: &Artifact, options: &LoadOptions, found: &mut
         trace: None,
         location: Location::Content(files.get(path.as_path()).copied().unwrap_or_default().to_vec()),
     }));
-}
-
-impl FoundSources {
-    fn client(&mut self) -> Arc<Client> {
-        let client = self.client.get_or_insert_with(|| Arc::new(Client::new(CredentialFiles::of_user())));
-        Arc::clone(client)
-    }
-
-    /// Returns an artifact, which is fetched once.
-    fn artifact(&mut self, name: &str, reference: &Reference) -> Result<Arc<Artifact>, RegistryError> {
-        if let Some(artifact) = self.artifacts.get(name) {
-            return Ok(Arc::clone(artifact));
-        }
-        let artifact = pull(&self.client(), reference)?;
-        Ok(self.keep(name, artifact))
-    }
-
-    /// Keeps an artifact under its name, and reports its digest.
-    fn keep(&mut self, name: &str, artifact: Artifact) -> Arc<Artifact> {
-        let artifact = Arc::new(artifact);
-        self.rendered.push(ResolvedSource::Artifact { name: name.to_owned(), digest: artifact.digest });
-        self.artifacts.insert(name.to_owned(), Arc::clone(&artifact));
-        artifact
-    }
 }

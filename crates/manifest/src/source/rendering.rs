@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FoundSources, Location, Source, artifact};
+use super::{FoundSources, Location, Source, pulled};
 use crate::input::{InputError, error_in};
 use crate::layout::{Reading, Renderer};
 use crate::options::LoadOptions;
@@ -30,7 +30,7 @@ pub(super) fn named_chart(input: &str, chart: &str, options: &LoadOptions, found
         let Some((reference, version)) = name.in_registry() else {
             return render_chart(&name, SourceTree::Local, &render.helm);
         };
-        let (artifact, folder) = artifact::find_chart(reference, version, found)?;
+        let (artifact, folder) = pulled::find_chart(reference, version, found)?;
         chart_of_artifact(&artifact, &folder, render, found)
     });
     found.add_named(input, rendered);
@@ -121,7 +121,7 @@ impl FoundSources {
     fn checkout(&mut self, reference: &str) -> Result<&Checkout, RenderError> {
         if !self.checkouts.contains_key(reference) {
             let checkout = match self.artifacts.get(reference) {
-                Some(artifact) => Checkout::write_artifact(reference, artifact::last(reference), &artifact.files)
+                Some(artifact) => Checkout::write_artifact(reference, pulled::last_part(reference), &artifact.files)
                     .map_err(|error| RenderError::new(format!("its files cannot be written: {error}")))?,
                 None => Checkout::write(reference).map_err(|error| RenderError::new(error.0))?,
             };

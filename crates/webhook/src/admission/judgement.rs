@@ -51,7 +51,7 @@ pub trait ObjectReader: Debug + Send + Sync {
     /// Lists the first objects of a kind in all namespaces.
     ///
     /// # Errors
-    /// Why they cannot be listed.
+    /// The reason that they cannot be listed.
     fn list(&self, kind: &ObjectsOf) -> Result<ListedObjects, String>;
 }
 
@@ -116,16 +116,18 @@ pub(super) fn unknown_refuses(policy: &AdmissionPolicy) -> bool {
 }
 
 /// Judges an update, or a deletion if `new` is null.
-pub(super) fn judge(policy: &AdmissionPolicy, surroundings: &Surroundings, old: Value, new: Value) -> ChangeVerdict {
+///
+/// # Errors
+/// The CRDs cannot be judged, for this reason.
+pub(super) fn judge(
+    policy: &AdmissionPolicy,
+    surroundings: &Surroundings,
+    old: Value,
+    new: Value,
+) -> Result<ChangeVerdict, String> {
     let is_deletion = new.is_null();
     let (listed, resource) = if is_deletion { list(surroundings, &old) } else { (Ok(None), None) };
-    let change = match change(Some(old), (!is_deletion).then_some(new)) {
-        Ok(change) => change,
-        Err(error) => {
-            let causes = vec![format!("whether its change is safe is not known: {}", error.message)];
-            return ChangeVerdict { refuses: unknown_refuses(policy), causes, ..ChangeVerdict::default() };
-        }
-    };
+    let change = change(Some(old), (!is_deletion).then_some(new)).map_err(|error| error.message)?;
     let asked_version = policy.kubernetes_version;
     let cluster = match &listed {
         Ok(Some(_)) => ClusterFacts { side: ClusterSide::Server, asked_version, ..files("the API server") },
@@ -140,7 +142,7 @@ pub(super) fn judge(policy: &AdmissionPolicy, surroundings: &Surroundings, old: 
     let today = (surroundings.today)();
     let (selection, waivers) = (policy.selection.clone(), &policy.waivers);
     let report = report(change, Basis { selection, waivers, today: &today, cluster, answer: &answer });
-    ChangeVerdict { resource, ..judged(&report, listed.as_ref().err().map(String::as_str)) }
+    Ok(ChangeVerdict { resource, ..judged(&report, listed.as_ref().err().map(String::as_str)) })
 }
 
 fn folded(session: &Session, need: &Need, listed: &ListedObjects) -> Answer {

@@ -9,9 +9,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use super::{AdmissionResult, Decision, KIND};
-use crate::metrics::Outcome;
 use crate::notice::Notice;
-use crate::reviews::Reply;
+use crate::reviews::{Outcome, Reply};
 
 /// `apiVersion` of requests and answers; what is in them is the same in both.
 const API_VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
@@ -144,7 +143,7 @@ impl Review {
     fn read<O>(wire: Wire<O>, content: impl FnOnce(O, O) -> Content) -> Result<Self, String> {
         let found = API_VERSIONS.into_iter().find(|known| *known == wire.api_version);
         let Some(api_version) = found.filter(|_| wire.kind == KIND.name) else {
-            let (kind, version) = (super::words::shortened(&wire.kind), super::words::shortened(&wire.api_version));
+            let (kind, version) = (super::bounded::sentence(&wire.kind), super::bounded::sentence(&wire.api_version));
             return Err(format!(
                 "expected an {} of {}, found kind {kind:?} in {version:?}",
                 KIND.name, API_VERSIONS[0]

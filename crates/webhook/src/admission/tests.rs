@@ -310,6 +310,36 @@ fn overdue_reply_is_decided_by_the_policy() {
 }
 
 #[test]
+fn exempt_users_and_annotations_count_without_a_judgement() {
+    let admission = admission(&Value::Null, None);
+    let overdue_of = |review: &Value| {
+        let overdue = OverdueReply::default();
+        admission.reply(review.to_string().into_bytes(), &overdue);
+        let reply = overdue.take().expect("a reply");
+        serde_json::from_slice::<Value>(&reply.body).expect("JSON")["response"].clone()
+    };
+    let mut exempt = review("UPDATE", &wide(), &narrow());
+    exempt["request"]["userInfo"]["username"] = "breaker".into();
+    let mut accepted = narrow();
+    accepted["metadata"]["annotations"] = json!({ACCEPT_BREAKING: "no object has it"});
+    let accepted = review("UPDATE", &wide(), &accepted);
+    for (review, result) in [(exempt, "exempt"), (accepted, "accepted")] {
+        let answer = overdue_of(&review);
+        assert_eq!(
+            (&answer["allowed"], &answer["auditAnnotations"]["result"]),
+            (&json!(true), &json!(result)),
+            "{answer}"
+        );
+    }
+    // Without a readable object there is no annotation: the user alone counts.
+    let mut unreadable = review("UPDATE", &wide(), &json!({}));
+    unreadable["request"]["object"] = Value::Null;
+    assert_eq!(response(&admission, &unreadable)["allowed"], false);
+    unreadable["request"]["userInfo"]["username"] = "breaker".into();
+    assert_eq!(response(&admission, &unreadable)["allowed"], true);
+}
+
+#[test]
 fn deadline_is_that_of_the_api_server() {
     let admission = admission(&Value::Null, None);
     for (query, expected) in

@@ -1,16 +1,9 @@
-//! The texts of an answer: the first cause, and the command that shows all of them. A CRD decides what is in them, so
-//! everything is escaped and bounded.
+//! The texts of an answer: the first cause, and the command that shows all of them.
 
-use pushback_terminal::escape::terminal_safe;
-
+use super::bounded::{sentence, warning};
 use super::judgement::ChangeVerdict;
 use super::review::{Envelope, Operation};
 use super::{ACCEPT_BREAKING, ACCEPT_DELETION};
-
-/// Most characters of a sentence in a refusal, and of an audit annotation.
-const SENTENCE: usize = 600;
-/// Most characters of a warning: the API server may cut a longer one (`k8s.io/api/admission/v1`).
-const WARNING: usize = 256;
 
 /// The texts about one change.
 pub(super) struct Texts<'a> {
@@ -22,10 +15,10 @@ pub(super) struct Texts<'a> {
 
 impl Texts<'_> {
     /// The message of a refusal. `remark` is why an annotation does not accept it.
-    pub(super) fn refusal(&self, remark: Option<String>) -> String {
-        let name = shortened(&self.envelope.name);
-        let mut lines = vec![format!("CRD {}{}", shortened(&self.first()), self.others())];
-        lines.extend(self.judged.remedy.as_deref().map(|remedy| format!("Remedy: {}.", shortened(remedy))));
+    pub(super) fn refusal(&self, remark: Option<&str>) -> String {
+        let name = sentence(&self.envelope.name);
+        let mut lines = vec![format!("CRD {}{}", sentence(&self.first()), self.others())];
+        lines.extend(self.judged.remedy.as_deref().map(|remedy| format!("Remedy: {}.", sentence(remedy))));
         lines.push(format!("{}.", self.command()));
         lines.extend(remark.map(|remark| format!("Not accepted: {remark}.")));
         lines.push(match self.envelope.operation {
@@ -65,9 +58,9 @@ impl Texts<'_> {
 
     /// The command that shows everything.
     fn command(&self) -> String {
-        let name = shortened(&self.envelope.name);
+        let name = sentence(&self.envelope.name);
         match (self.envelope.operation, &self.judged.resource) {
-            (Operation::Delete, Some(resource)) => format!("All objects: kubectl get {} -A", shortened(resource)),
+            (Operation::Delete, Some(resource)) => format!("All objects: kubectl get {} -A", sentence(resource)),
             _ => {
                 let policy = if self.has_policy { " --config POLICY" } else { "" };
                 format!(
@@ -77,27 +70,4 @@ impl Texts<'_> {
             }
         }
     }
-}
-
-/// A sentence of a message, of an audit annotation or of the log.
-pub(super) fn shortened(text: &str) -> String {
-    cut(text, SENTENCE)
-}
-
-/// A warning.
-pub(super) fn warning(text: &str) -> String {
-    cut(text, WARNING)
-}
-
-/// One line of at most so many characters.
-fn cut(text: &str, most: usize) -> String {
-    // Escapes make a text longer, never shorter: what is beyond the limit is not looked at.
-    let start: String = text.chars().take(most + 1).collect();
-    let safe = terminal_safe(&start);
-    if safe.chars().count() <= most {
-        return safe.into_owned();
-    }
-    let mut cut: String = safe.chars().take(most - 3).collect();
-    cut.push_str("...");
-    cut
 }
