@@ -350,6 +350,10 @@ impl Cluster for KubeCluster {
         Ok(changed)
     }
 
+    async fn storage_version_hash(&self, kind: &Kind) -> Result<Option<String>, ClusterError> {
+        discovery::storage_version_hash(&self.transport, kind).await
+    }
+
     async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError> {
         match self.transport.json(&Call::get(address)?).await {
             Ok(object) => Ok(Some(Compact::kept(object))),

@@ -56,6 +56,12 @@ pub trait Cluster: fmt::Debug + Send + Sync {
     /// Fetches the kinds of one group again, after one of its CRDs was written.
     async fn rediscover(&self, group: &str) -> Result<Arc<Kinds>, ClusterError>;
 
+    /// The server's hash of the version that it stores objects of this custom resource in: `storageVersionHash` of its
+    /// discovery, which follows the definition as the server knows it. `None` if it gives none.
+    async fn storage_version_hash(&self, _kind: &Kind) -> Result<Option<String>, ClusterError> {
+        Ok(None)
+    }
+
     /// One object, or `None` if it does not exist. A 403 is an error, never `None`.
     async fn get(&self, address: &Address) -> Result<Option<Arc<Value>>, ClusterError>;
 

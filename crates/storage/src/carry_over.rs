@@ -19,9 +19,10 @@ use tokio::time::Instant;
 use super::converting::Conversion;
 use super::definitions;
 use super::losses;
-use super::migrate::{Migrate, MigrateError, MigrateOptions, settle};
+use super::migrate::{Migrate, MigrateError, MigrateOptions};
 use super::note;
 use super::pass::Pace;
+use super::settling::Settling;
 
 /// How long the API server may take to serve the versions of a changed definition.
 const SERVING: Duration = Duration::from_secs(60);
@@ -111,7 +112,10 @@ impl CarryingOver<'_> {
         }
         self.await_served().await?;
         self.await_unserved(conversion.from(), &live).await?;
-        settle(self.cluster, events).await;
+        let state = StoredState::of(&live);
+        let kind = definitions::object_kind(&state, state.storage.as_deref().unwrap_or_default(), false);
+        let settling = Settling::in_cluster(self.cluster, None).await;
+        settling.await_storage(self.cluster, &kind, events).await?;
         let count = conversion.run(self.cluster, &live).await?;
         note(events, format!("{}: {} converted from {}", self.name, counted(count, "object"), conversion.from()));
         Ok(())

@@ -16,6 +16,7 @@ pub mod replacement;
 pub mod rewrite;
 pub mod rights;
 pub mod served_versions;
+mod settling;
 pub mod status;
 pub mod versions;
 

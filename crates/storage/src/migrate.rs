@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, ListQuery, Patch};
+use pushback_cluster::{Address, Cluster, ClusterError, ErrorKind, Kind, Patch};
 use pushback_crd::definition::{Blocker, StoredState};
 use pushback_events::Events;
-use pushback_objects::ObjectExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -16,6 +15,7 @@ use super::pass::{AfterPage, Pace, Pass, PassCount, Shard};
 use super::record::{Progress, ProgressRecord};
 use super::rewrite::RewriteOptions;
 use super::rights;
+use super::settling::Settling;
 use super::{definitions, note};
 
 /// Objects between two messages about progress.
@@ -23,13 +23,6 @@ const BETWEEN_MESSAGES: u64 = 5_000;
 
 /// Most passes: the first writes, the second proves it; others that write at the same time can make a third do work.
 const PASSES: u32 = 4;
-
-/// Time for other API servers to notice a new definition.
-const SETTLE: Duration = Duration::from_secs(10);
-
-/// Time for a single API server: it hears of a new definition by a watch of its own, and stores objects in the old
-/// storage version until then. A write that changes nothing would seem to prove what it does not.
-const SETTLE_ONE: Duration = Duration::from_secs(1);
 
 /// Most attempts to prune the list of stored versions while others write the definition.
 const PRUNE_ATTEMPTS: u32 = 5;
@@ -39,7 +32,8 @@ const PRUNE_ATTEMPTS: u32 = 5;
 pub struct MigrateOptions {
     /// How fast.
     pub pace: Pace,
-    /// How long to wait until all API servers know the storage version; by default as long as their number needs.
+    /// How long to wait for API servers after the one that answers knows the storage version; by default as long as
+    /// their number needs.
     pub settle: Option<Duration>,
     /// Whether field owners are moved to the storage version.
     pub keep_owners: bool,
@@ -149,15 +143,18 @@ impl Migrate<'_> {
             storage: storage.clone(),
         };
         let kind = definitions::object_kind(&state, &storage, has_status);
-        // Asked once: a server that starts later reads the definition as it is then.
-        let settling = if self.writes() { settling(self.cluster, self.options.settle).await } else { Duration::ZERO };
+        // A proof needs it as much as a write.
+        let settling = match self.options.dry_run {
+            true => None,
+            false => Some(Settling::in_cluster(self.cluster, self.options.settle).await),
+        };
         match self.passes(&state, kind, &mut done, settling, events).await {
             Ok(()) if done.proved && !self.options.verify_only => {}
             Ok(()) => return Ok(done),
             Err(error) => return Err(self.ended(error, done).await),
         }
-        if settling > SETTLE_ONE {
-            wait(settling, events).await;
+        if let Some(settling) = settling {
+            settling.await_others(events).await;
         }
         let stored = match self.prune(&state).await {
             Ok(stored) => stored.ok_or_else(|| MigrateError::Changed { definition: self.name.to_owned() })?,
@@ -198,7 +195,7 @@ impl Migrate<'_> {
         state: &StoredState,
         kind: Arc<Kind>,
         done: &mut Migration,
-        settling: Duration,
+        settling: Option<Settling>,
         events: &Events,
     ) -> Result<(), ClusterError> {
         let options = self.options;
@@ -210,7 +207,14 @@ impl Migrate<'_> {
         };
         let others = state.versions.iter().filter(|(version, served)| *served && *version != kind.version);
         let others = others.map(|(version, _)| definitions::object_kind(state, version, false)).collect();
-        let mut pass = Pass { cluster: self.cluster, kind, others, pace: options.pace, shard: options.shard, rewrite };
+        let mut pass = Pass {
+            cluster: self.cluster,
+            kind: Arc::clone(&kind),
+            others,
+            pace: options.pace,
+            shard: options.shard,
+            rewrite,
+        };
         let record = ProgressRecord::of(&options.namespace, self.name, options.shard);
         let writes = self.writes();
         let (mut may_exist, known) = if writes { record.read(self.cluster, state).await? } else { (true, None) };
@@ -218,8 +222,8 @@ impl Migrate<'_> {
         if !progress.next.is_empty() {
             note(events, format!("{}: goes on where an earlier run stopped, as {} says", self.name, record.name()));
         }
-        if writes {
-            wait(settling, events).await;
+        if let Some(settling) = settling {
+            settling.await_storage(self.cluster, &kind, events).await?;
         }
         let mut number = 0;
         if !progress.written {
@@ -355,40 +359,9 @@ fn pass_of(done: &mut Migration) -> &mut PassCount {
     &mut done.passes[number]
 }
 
-/// Waits until all API servers know a definition.
-pub(super) async fn settle(cluster: &dyn Cluster, events: &Events) {
-    wait(settling(cluster, None).await, events).await;
-}
-
-/// Returns the time until all API servers know a definition; by default as long as their number needs.
-async fn settling(cluster: &dyn Cluster, given: Option<Duration>) -> Duration {
-    match given {
-        Some(given) => given,
-        None if servers(cluster).await == Some(1) => SETTLE_ONE,
-        None => SETTLE,
-    }
-}
-
-async fn wait(settling: Duration, events: &Events) {
-    if settling > SETTLE_ONE {
-        note(events, format!("waiting {} s until every API server knows the definition", settling.as_secs()));
-    }
-    tokio::time::sleep(settling).await;
-}
-
 /// Whether a version has the status subresource.
 fn offers_status(definition: &Value, version: &str) -> bool {
     pushback_crd::definition::Crd::of(definition).version(version).is_some_and(|version| version.status)
-}
-
-/// The number of API servers, by the leases that they hold; `None` if it cannot be read.
-async fn servers(cluster: &dyn Cluster) -> Option<usize> {
-    let kinds = cluster.kinds().await.ok()?;
-    let leases = kinds.preferred("coordination.k8s.io", "Lease")?;
-    let selector = "apiserver.kubernetes.io/identity=kube-apiserver";
-    let query = ListQuery::new(Arc::clone(leases), Some("kube-system"), selector);
-    let page = cluster.list(&query).await.ok()?;
-    page.items.iter().all(|lease| !lease.name().is_empty()).then_some(page.items.len())
 }
 
 /// Tells of each page, and records it.

@@ -11,7 +11,7 @@ use super::crd::TestCrd;
 use super::crd::{Version, size, without_clients};
 use super::migrate::flipped;
 use crate::kill_points::killed;
-use crate::support::proxy::{Fault, FaultProxy, Matching, Verb, any, later_pages, matching, writes};
+use crate::support::proxy::{Fault, FaultProxy, Matching, Request, Verb, any, later_pages, matching, writes};
 use crate::support::{Pushback, Ran, TestCase, TestCluster, cases, rounds};
 
 pub(crate) fn tests() -> Vec<TestCase> {
@@ -28,6 +28,7 @@ pub(crate) fn tests() -> Vec<TestCase> {
         ApiServer: a_killed_migration_goes_on_behind_its_last_page,
         ApiServer: a_bridge_killed_at_any_write_is_finished_by_the_next_run,
         ApiServer: a_restarted_api_server_is_waited_for,
+        ApiServer: a_server_that_has_not_heard_of_the_storage_version_is_waited_for,
     ]
 }
 
@@ -75,6 +76,27 @@ fn an_object_that_somebody_else_writes_meanwhile_is_moved_with_what_was_written(
     assert!(size.is_some_and(|size| size >= 100), "{size:?}");
     // One write an object and pass, and one for each conflict.
     assert!(written(&proxy) <= 3 * 4 + 2, "{} writes", written(&proxy));
+}
+
+/// Such a server stores what is written in the old version: a write that changes nothing proves nothing.
+fn a_server_that_has_not_heard_of_the_storage_version_is_waited_for() {
+    for command in ["migrate", "verify"] {
+        let crd = flipped("trouble-late-server", 3);
+        if command == "verify" {
+            crd.pushback().run(&["storage", "migrate", &crd.name()]).expect(0);
+        }
+        let proxy = proxy();
+        let path = format!("/apis/{}/v2", crd.group);
+        let is_discovery = move |request: &Request| request.path == path;
+        let old = |discovery: &mut Value| discovery["resources"][0]["storageVersionHash"] = json!("of v1");
+        proxy.on(any().that(is_discovery.clone()).first(3), Fault::edit(old));
+        let ran = proxied(&proxy, &crd).run(&["storage", command, &crd.name(), "--settle", "0s"]);
+        assert_proved(&crd, &ran, 3);
+        let log: Vec<Request> = proxy.requests().into_iter().map(|exchange| exchange.request).collect();
+        let first_write = log.iter().position(|request| request.verb == Verb::Patch).expect("a write");
+        let asked = log.iter().take(first_write).filter(|request| is_discovery(request)).count();
+        assert_eq!(asked, 4, "{command}");
+    }
 }
 
 /// Each write of such a client names the old version in the field owners, which a pass moves.

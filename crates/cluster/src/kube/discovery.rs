@@ -98,6 +98,7 @@ struct ClassicResource {
     singular_name: Option<String>,
     verbs: Option<Vec<String>>,
     short_names: Option<Vec<String>>,
+    storage_version_hash: Option<String>,
 }
 
 /// Fetches all kinds.
@@ -140,6 +141,14 @@ pub(super) async fn group(transport: &Transport, kinds: &mut Kinds, group: &str)
     };
     add_classic(transport, kinds, versions).await;
     Ok(())
+}
+
+/// Fetches the hash of the version in which the server stores objects of a kind; aggregated discovery has none.
+pub(super) async fn storage_version_hash(transport: &Transport, kind: &Kind) -> Result<Option<String>, ClusterError> {
+    let call = Call::read_path(group_version_path(&kind.group, &kind.version)?, CLASSIC);
+    let resources = transport.json::<ClassicResources>(&call).await?.resources.unwrap_or_default();
+    let resource = resources.into_iter().find(|resource| resource.name == kind.plural);
+    Ok(resource.and_then(|resource| resource.storage_version_hash).filter(|hash| !hash.is_empty()))
 }
 
 fn no_discovery() -> ClusterError {
