@@ -22,7 +22,7 @@ use super::losses;
 use super::migrate::{Migrate, MigrateError, MigrateOptions};
 use super::note;
 use super::pass::Pace;
-use super::settling::Settling;
+use super::settling::SettleTime;
 
 /// How long the API server may take to serve the versions of a changed definition.
 const SERVING: Duration = Duration::from_secs(60);
@@ -114,7 +114,7 @@ impl CarryingOver<'_> {
         self.await_unserved(conversion.from(), &live).await?;
         let state = StoredState::of(&live);
         let kind = definitions::object_kind(&state, state.storage.as_deref().unwrap_or_default(), false);
-        let settling = Settling::in_cluster(self.cluster, None).await;
+        let settling = SettleTime::in_cluster(self.cluster, None).await;
         settling.await_storage(self.cluster, &kind, events).await?;
         let count = conversion.run(self.cluster, &live).await?;
         note(events, format!("{}: {} converted from {}", self.name, counted(count, "object"), conversion.from()));

@@ -15,7 +15,7 @@ use super::pass::{AfterPage, Pace, Pass, PassCount, Shard};
 use super::record::{Progress, ProgressRecord};
 use super::rewrite::RewriteOptions;
 use super::rights;
-use super::settling::Settling;
+use super::settling::SettleTime;
 use super::{definitions, note};
 
 /// Objects between two messages about progress.
@@ -146,7 +146,7 @@ impl Migrate<'_> {
         // A proof needs it as much as a write.
         let settling = match self.options.dry_run {
             true => None,
-            false => Some(Settling::in_cluster(self.cluster, self.options.settle).await),
+            false => Some(SettleTime::in_cluster(self.cluster, self.options.settle).await),
         };
         match self.passes(&state, kind, &mut done, settling, events).await {
             Ok(()) if done.proved && !self.options.verify_only => {}
@@ -195,7 +195,7 @@ impl Migrate<'_> {
         state: &StoredState,
         kind: Arc<Kind>,
         done: &mut Migration,
-        settling: Option<Settling>,
+        settling: Option<SettleTime>,
         events: &Events,
     ) -> Result<(), ClusterError> {
         let options = self.options;

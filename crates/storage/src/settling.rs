@@ -32,12 +32,12 @@ const SEVERAL: Duration = Duration::from_secs(10);
 
 /// The wait for the API servers of one cluster.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Settling {
+pub(super) struct SettleTime {
     given: Option<Duration>,
     is_one: bool,
 }
 
-impl Settling {
+impl SettleTime {
     /// Counts the API servers. One that starts later reads the definition as it is then.
     pub(super) async fn in_cluster(cluster: &dyn Cluster, given: Option<Duration>) -> Self {
         Self { given, is_one: given.is_none() && servers(cluster).await == Some(1) }
